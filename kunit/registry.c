@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The registry in mm/vmscan_policy.c, which the module leaves to the tests. */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+
+#include "../module/internal.h"
+
+/* From mm/vmscan_policy.h: the readers' side. */
+const struct vmscan_policy_ops *vmscan_policy_enter(int *idx);
+void vmscan_policy_exit(int idx);
+
+static enum vmscan_defer test_defer(const struct vmscan_flush_ctx *ctx,
+				    const struct folio *folio)
+{
+	return VMSCAN_DEFER;
+}
+
+/* Leaves all folios to the core, which keeps them. */
+static void test_drain(struct vmscan_flush_ctx *ctx)
+{
+}
+
+#define TEST_OPS(ops_name, ...)			\
+	(struct vmscan_policy_ops) {		\
+		.abi = VMSCAN_POLICY_ABI,	\
+		.owner = THIS_MODULE,		\
+		.name = ops_name,		\
+		__VA_ARGS__			\
+	}
+
+static struct vmscan_policy_ops first, second;
+
+static const struct vmscan_policy_ops *read_ops(void)
+{
+	const struct vmscan_policy_ops *ops;
+	int idx;
+
+	ops = vmscan_policy_enter(&idx);
+	vmscan_policy_exit(idx);
+
+	return ops;
+}
+
+static int registry_suite_init(struct kunit_suite *suite)
+{
+	vmp_control_detach();
+	first = TEST_OPS("first");
+	second = TEST_OPS("second", .defer_pageout = test_defer,
+			  .drain = test_drain);
+
+	return 0;
+}
+
+static void registry_suite_exit(struct kunit_suite *suite)
+{
+	vmp_control_attach();
+}
+
+static void registry_exit(struct kunit *test)
+{
+	const struct vmscan_policy_ops *ops = read_ops();
+
+	/* A test that failed half-way leaves its set behind. */
+	vmscan_policy_set_bypass(false);
+	if (ops)
+		vmscan_policy_unregister(ops);
+}
+
+static void invalid_test(struct kunit *test)
+{
+	struct vmscan_policy_ops ops;
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(NULL), -EINVAL);
+
+	ops = TEST_OPS(NULL);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EINVAL);
+
+	ops = TEST_OPS("");
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EINVAL);
+
+	ops = TEST_OPS("older");
+	ops.abi = VMSCAN_POLICY_ABI - 1;
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EPROTONOSUPPORT);
+
+	ops = TEST_OPS("newer");
+	ops.abi = VMSCAN_POLICY_ABI + 1;
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EPROTONOSUPPORT);
+
+	ops = TEST_OPS("nobody's");
+	ops.owner = NULL;
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -ENODEV);
+
+	ops = TEST_OPS("no drain", .defer_pageout = test_defer);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EBADR);
+
+	ops = TEST_OPS("no defer", .drain = test_drain);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EBADR);
+
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+}
+
+static void register_test(struct kunit *test)
+{
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&first), 0);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&first), -EBUSY);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&second), -EBUSY);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&second), -ENOENT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(NULL), -ENOENT);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&first), 0);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&first), -ENOENT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(NULL), -ENOENT);
+}
+
+static void replace_test(struct kunit *test)
+{
+	struct vmscan_policy_ops newer = TEST_OPS("newer");
+
+	newer.abi = VMSCAN_POLICY_ABI + 1;
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(NULL, &first), -ENOENT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), -ENOENT);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+
+	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&first), 0);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &newer),
+			-EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, NULL), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), 0);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &second);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), -ENOENT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&first), -ENOENT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&second), 0);
+}
+
+static void bypass_test(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&second), 0);
+	vmscan_policy_set_bypass(true);
+	KUNIT_EXPECT_TRUE(test, vmscan_policy_bypassed());
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+
+	vmscan_policy_set_bypass(false);
+	KUNIT_EXPECT_FALSE(test, vmscan_policy_bypassed());
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &second);
+
+	/* Whoever registers next must not inherit it. */
+	vmscan_policy_set_bypass(true);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&second), 0);
+	KUNIT_EXPECT_FALSE(test, vmscan_policy_bypassed());
+}
+
+struct reader {
+	struct completion inside;
+	struct completion leave;
+	struct completion unregistered;
+	const struct vmscan_policy_ops *ops;
+	bool left;
+	bool waited;
+};
+
+static int reader_thread(void *data)
+{
+	struct reader *reader = data;
+	int idx;
+
+	reader->ops = vmscan_policy_enter(&idx);
+	complete(&reader->inside);
+	wait_for_completion(&reader->leave);
+	WRITE_ONCE(reader->left, true);
+	vmscan_policy_exit(idx);
+
+	return 0;
+}
+
+static int unregister_thread(void *data)
+{
+	struct reader *reader = data;
+
+	vmscan_policy_unregister(&second);
+	reader->waited = READ_ONCE(reader->left);
+	complete(&reader->unregistered);
+
+	return 0;
+}
+
+static void reader_inside_test(struct kunit *test)
+{
+	struct reader reader = {};
+	struct task_struct *task;
+
+	init_completion(&reader.inside);
+	init_completion(&reader.leave);
+	init_completion(&reader.unregistered);
+	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&second), 0);
+
+	task = kthread_run(reader_thread, &reader, "vmp_reader");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	wait_for_completion(&reader.inside);
+	KUNIT_EXPECT_PTR_EQ(test, reader.ops, &second);
+
+	task = kthread_run(unregister_thread, &reader, "vmp_unregister");
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, task);
+	if (!IS_ERR_OR_NULL(task)) {
+		/* New readers see nothing; the one inside holds it up. */
+		KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(
+					&reader.unregistered, HZ / 2), 0);
+		KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+	}
+	complete(&reader.leave);
+	if (!IS_ERR_OR_NULL(task)) {
+		wait_for_completion(&reader.unregistered);
+		KUNIT_EXPECT_TRUE(test, reader.waited);
+	}
+}
+
+static struct kunit_case registry_cases[] = {
+	KUNIT_CASE(invalid_test),
+	KUNIT_CASE(register_test),
+	KUNIT_CASE(replace_test),
+	KUNIT_CASE(bypass_test),
+	KUNIT_CASE(reader_inside_test),
+	{}
+};
+
+static struct kunit_suite registry_suite = {
+	.name = "vmscan_policy_registry",
+	.suite_init = registry_suite_init,
+	.suite_exit = registry_suite_exit,
+	.exit = registry_exit,
+	.test_cases = registry_cases,
+};
+kunit_test_suite(registry_suite);

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which policy is in force at which point, and the debugfs files that say and
+ * change it. Every change publishes a whole new set, so all points that change
+ * change together, under load too.
+ */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/utsname.h>
+#include <kunit/visibility.h>
+
+#include "internal.h"
+
+static const struct vmp_point *const points[] = {
+	&vmp_flush_point,
+};
+
+#define NR_POINTS	ARRAY_SIZE(points)
+#define MAX_POLICIES	8
+
+/* For each point the index of a policy. */
+struct vmp_choice {
+	unsigned int policy[NR_POINTS];
+};
+
+struct vmp_profile {
+	const char *name;
+	struct vmp_choice choice;
+};
+
+static const struct vmp_profile profiles[] = {
+	{ .name = "stock" },
+	{ .name = "max", .choice = { .policy = { 1 } } },
+};
+
+static DEFINE_MUTEX(control_lock);
+static struct vmp_choice current_choice;
+static struct vmscan_policy_ops *published;
+static struct dentry *root;
+
+static struct vmscan_policy_ops *make_ops(const struct vmp_choice *choice)
+{
+	struct vmscan_policy_ops *ops = kzalloc(sizeof(*ops), GFP_KERNEL);
+	unsigned int i;
+
+	if (!ops)
+		return NULL;
+
+	ops->abi = VMSCAN_POLICY_ABI;
+#ifdef VMP_FAULT_ABI
+	/* Test build: a module that was built for another kernel's hooks. */
+	ops->abi++;
+#endif
+	ops->owner = THIS_MODULE;
+	ops->name = KBUILD_MODNAME;
+	for (i = 0; i < NR_POINTS; i++) {
+		const struct vmp_policy *policy =
+			&points[i]->policies[choice->policy[i]];
+
+		if (policy->fill)
+			policy->fill(ops);
+	}
+
+	return ops;
+}
+
+/* Put @choice in force, from nothing or in place of what there is. */
+static int publish(const struct vmp_choice *choice)
+{
+	struct vmscan_policy_ops *ops = make_ops(choice);
+	int err;
+
+	if (!ops)
+		return -ENOMEM;
+
+	err = published ? vmscan_policy_replace(published, ops) :
+			  vmscan_policy_register(ops);
+	if (err) {
+		kfree(ops);
+		return err;
+	}
+	kfree(published);
+	published = ops;
+	current_choice = *choice;
+
+	return 0;
+}
+
+/**
+ * vmp_control_detach() - take the set back from the kernel
+ *
+ * For module exit, and for tests that need the registry for themselves. The
+ * chosen policies are remembered.
+ */
+void vmp_control_detach(void)
+{
+	mutex_lock(&control_lock);
+	if (published) {
+		vmscan_policy_unregister(published);
+		kfree(published);
+		published = NULL;
+	}
+	mutex_unlock(&control_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_control_detach);
+
+/**
+ * vmp_control_attach() - give the chosen policies to the kernel
+ *
+ * Return: 0, or what vmscan_policy_register() returned.
+ */
+int vmp_control_attach(void)
+{
+	int err = 0;
+
+	mutex_lock(&control_lock);
+	if (!published)
+		err = publish(&current_choice);
+	mutex_unlock(&control_lock);
+
+	return err;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_control_attach);
+
+static void show_names(struct seq_file *m, const char *const *names,
+		       unsigned int nr, unsigned int current_name)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		seq_printf(m, i == current_name ? "%s[%s]" : "%s%s",
+			   i ? " " : "", names[i]);
+	seq_putc(m, '\n');
+}
+
+static unsigned int policy_names(const struct vmp_point *point,
+				 const char **names)
+{
+	unsigned int i;
+
+	for (i = 0; i < point->nr_policies; i++)
+		names[i] = point->policies[i].name;
+
+	return point->nr_policies;
+}
+
+static unsigned int profile_names(const char **names)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(profiles); i++)
+		names[i] = profiles[i].name;
+
+	return ARRAY_SIZE(profiles);
+}
+
+static int policy_show(struct seq_file *m, void *v)
+{
+	unsigned int point = (unsigned long)m->private;
+	const char *names[MAX_POLICIES];
+	unsigned int nr = policy_names(points[point], names);
+
+	show_names(m, names, nr, READ_ONCE(current_choice.policy[point]));
+
+	return 0;
+}
+
+static ssize_t policy_write(struct file *file, const char __user *ubuf,
+			    size_t count, loff_t *ppos)
+{
+	unsigned int point = (unsigned long)file_inode(file)->i_private;
+	char *text = vmp_copy_text(ubuf, count);
+	const char *names[MAX_POLICIES];
+	struct vmp_choice choice;
+	char name[32];
+	int policy, err;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+
+	snprintf(name, sizeof(name), "%s/policy", points[point]->name);
+	policy = vmp_parse_choice(name, text, names,
+				  policy_names(points[point], names));
+	kfree(text);
+	if (policy < 0)
+		return policy;
+
+	mutex_lock(&control_lock);
+	choice = current_choice;
+	choice.policy[point] = policy;
+	err = publish(&choice);
+	mutex_unlock(&control_lock);
+
+	return err ?: count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(policy);
+
+static int profile_show(struct seq_file *m, void *v)
+{
+	const char *names[MAX_POLICIES];
+	unsigned int nr = profile_names(names);
+	unsigned int i;
+
+	mutex_lock(&control_lock);
+	for (i = 0; i < nr; i++)
+		if (!memcmp(&profiles[i].choice, &current_choice,
+			    sizeof(current_choice)))
+			break;
+	mutex_unlock(&control_lock);
+	show_names(m, names, nr, i);
+
+	return 0;
+}
+
+static ssize_t profile_write(struct file *file, const char __user *ubuf,
+			     size_t count, loff_t *ppos)
+{
+	char *text = vmp_copy_text(ubuf, count);
+	const char *names[MAX_POLICIES];
+	int profile, err;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+
+	profile = vmp_parse_choice("profile", text, names,
+				   profile_names(names));
+	kfree(text);
+	if (profile < 0)
+		return profile;
+
+	mutex_lock(&control_lock);
+	err = publish(&profiles[profile].choice);
+	mutex_unlock(&control_lock);
+
+	return err ?: count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(profile);
+
+static unsigned int bypass_get(void)
+{
+	return vmscan_policy_bypassed();
+}
+
+static int bypass_set(unsigned int on)
+{
+	vmscan_policy_set_bypass(on);
+
+	return 0;
+}
+
+static const struct vmp_number bypass = {
+	.path = "bypass",
+	.max = 1,
+	.get = bypass_get,
+	.set = bypass_set,
+};
+
+static int abi_show(struct seq_file *m, void *v)
+{
+	seq_printf(m, "abi %u\nmodule %s\nkernel %s\n", VMSCAN_POLICY_ABI,
+		   THIS_MODULE->version, init_utsname()->release);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(abi);
+
+/**
+ * vmp_control_init() - register with the kernel, all points stock
+ *
+ * Return: 0, -ENOSYS after a log line on a kernel without the hooks, or what
+ * vmscan_policy_register() returned.
+ */
+int vmp_control_init(void)
+{
+	unsigned long i;
+	int err;
+
+	if (!vmscan_policy_register) {
+		pr_err("this kernel has no reclaim policy hooks (CONFIG_VMSCAN_POLICY)\n");
+		return -ENOSYS;
+	}
+
+	err = vmp_control_attach();
+	if (err)
+		return err;
+
+	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	debugfs_create_file("abi", 0444, root, NULL, &abi_fops);
+	vmp_create_number(root, &bypass);
+	debugfs_create_file("profile", 0644, root, NULL, &profile_fops);
+	for (i = 0; i < NR_POINTS; i++) {
+		struct dentry *dir = debugfs_create_dir(points[i]->name, root);
+
+		debugfs_create_file("policy", 0644, dir, (void *)i,
+				    &policy_fops);
+		points[i]->create_files(dir);
+	}
+
+	return 0;
+}
+
+void vmp_control_exit(void)
+{
+	debugfs_remove(root);
+	vmp_control_detach();
+}

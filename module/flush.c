@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The flush point: how many dirty folios share one TLB flush.
+ *
+ * "batch" defers the pageout of dirty folios, flushes once for all of them, and
+ * then takes them one by one. A deferred folio is not locked, so what was known
+ * about it has to be checked again once it is. Locking them all over the flush
+ * and the I/O instead would stall every task that faults on one of them, and
+ * keeping them frozen would make look-ups in the swap cache spin.
+ */
+#include <linux/debugfs.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <kunit/visibility.h>
+
+#include "internal.h"
+
+/*
+ * Deferred folios per flush. A reclaim call of either LRU isolates 64 folios at
+ * most, so a larger number only matters to MADV_PAGEOUT; see README for how
+ * sizes compare.
+ */
+static unsigned int max_folios = 64;
+
+enum vmp_flush_stat {
+	STAT_DEFERRED,		/* folios put into a batch */
+	STAT_FLUSHES,		/* flushes of dirty TLB entries by a drain */
+	STAT_CALLS,		/* reclaim calls that deferred a folio */
+	STAT_PAGEOUTS,		/* deferred folios written out */
+	STAT_UNWRITTEN,		/* ... that pageout kept or activated */
+	STAT_RECHECKS,		/* ... by the outcome of the recheck */
+	NR_STATS = STAT_RECHECKS + VMP_NR_RECHECKS,
+};
+
+static const char *const stat_names[NR_STATS] = {
+	[STAT_DEFERRED] = "deferred",
+	[STAT_FLUSHES] = "flushes",
+	[STAT_CALLS] = "calls",
+	[STAT_PAGEOUTS] = "pageouts",
+	[STAT_UNWRITTEN] = "unwritten",
+	[STAT_RECHECKS + VMP_DIRTY] = "recheck_dirty",
+	[STAT_RECHECKS + VMP_CLEAN] = "recheck_clean",
+	[STAT_RECHECKS + VMP_HWPOISON] = "bounce_hwpoison",
+	[STAT_RECHECKS + VMP_NO_MAPPING] = "bounce_no_mapping",
+	[STAT_RECHECKS + VMP_UNEVICTABLE] = "bounce_unevictable",
+	[STAT_RECHECKS + VMP_MAPPED] = "bounce_mapped",
+	[STAT_RECHECKS + VMP_WRITEBACK] = "bounce_writeback",
+	[STAT_RECHECKS + VMP_PINNED] = "bounce_pinned",
+	[STAT_RECHECKS + VMP_LOCKED] = "bounce_locked",
+};
+
+struct vmp_flush_stats {
+	u64 count[NR_STATS];
+	unsigned int largest_batch;
+};
+
+static DEFINE_PER_CPU(struct vmp_flush_stats, flush_stats);
+
+static void count_stat(unsigned int stat)
+{
+	this_cpu_inc(flush_stats.count[stat]);
+}
+
+/**
+ * vmp_flush_decide() - does a folio end its batch?
+ * @nr_folios: folios in the batch, this one included
+ * @nr_pages: base pages in the batch, this folio's included
+ * @limit: flush/max_folios
+ *
+ * A batch ends with @limit folios or as many base pages, but may always
+ * hold VMP_FLUSH_PAGES_MIN pages: one flush for a large folio is cheap already,
+ * and every page in the batch is memory that nobody else can reclaim.
+ */
+VISIBLE_IF_KUNIT enum vmscan_defer vmp_flush_decide(unsigned int nr_folios,
+						    unsigned int nr_pages,
+						    unsigned int limit)
+{
+	if (nr_folios >= limit || nr_pages >= max(limit, VMP_FLUSH_PAGES_MIN))
+		return VMSCAN_DEFER_DRAIN;
+
+	return VMSCAN_DEFER;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_flush_decide);
+
+/**
+ * vmp_flush_recheck() - lock a folio and see what became of it meanwhile
+ * @folio: the folio, not locked; locked on return, unless that is VMP_LOCKED
+ *
+ * The mapping may be another one than before, or none: the folio has left the
+ * swap cache (its last user exited, swapoff, a write that reused it) or was
+ * truncated.
+ */
+VISIBLE_IF_KUNIT enum vmp_recheck vmp_flush_recheck(struct folio *folio)
+{
+	struct address_space *mapping;
+
+	if (!folio_trylock(folio))
+		return VMP_LOCKED;
+
+	mapping = folio_mapping(folio);
+	if (folio_contain_hwpoisoned_page(folio))
+		return VMP_HWPOISON;
+	if (folio_test_mlocked(folio) || mapping_unevictable(mapping))
+		return VMP_UNEVICTABLE;
+	if (folio_mapped(folio))
+		return VMP_MAPPED;
+	if (!mapping)
+		return VMP_NO_MAPPING;
+	if (folio_test_writeback(folio))
+		return VMP_WRITEBACK;
+	if (folio_maybe_dma_pinned(folio))
+		return VMP_PINNED;
+	if (!folio_test_dirty(folio))
+		return VMP_CLEAN;
+
+	return VMP_DIRTY;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_flush_recheck);
+
+static enum vmscan_defer batch_defer(const struct vmscan_flush_ctx *ctx,
+				     const struct folio *folio)
+{
+	return vmp_flush_decide(ctx->nr_folios + 1,
+				ctx->nr_pages + folio_nr_pages(folio),
+				READ_ONCE(max_folios));
+}
+
+static void flush_tlb(struct vmscan_flush_ctx *ctx)
+{
+#ifdef VMP_FAULT_NO_FLUSH
+	/* Test build: lose the writes that the flush is there for. */
+	current->tlb_ubc.writable = false;
+#else
+	if (vmscan_flush_dirty(ctx))
+		count_stat(STAT_FLUSHES);
+#endif
+}
+
+static void finish_folio(struct vmscan_flush_ctx *ctx, struct folio *folio)
+{
+	enum vmp_recheck recheck = vmp_flush_recheck(folio);
+
+	count_stat(STAT_RECHECKS + recheck);
+
+	switch (recheck) {
+	case VMP_DIRTY:
+	case VMP_CLEAN:
+		if (vmscan_flush_pageout(ctx, folio))
+			count_stat(STAT_PAGEOUTS);
+		else if (recheck == VMP_DIRTY)
+			count_stat(STAT_UNWRITTEN);
+		break;
+	case VMP_UNEVICTABLE:
+	case VMP_PINNED:
+		vmscan_flush_activate(ctx, folio);
+		break;
+	default:
+		folio_unlock(folio);
+		fallthrough;
+	case VMP_LOCKED:
+		vmscan_flush_keep(ctx, folio);
+	}
+}
+
+static void batch_drain(struct vmscan_flush_ctx *ctx)
+{
+	struct folio *folio;
+
+	this_cpu_add(flush_stats.count[STAT_DEFERRED], ctx->nr_folios);
+	if (!ctx->nr_drains)
+		count_stat(STAT_CALLS);
+	/* A racy maximum: a task that migrates here may lose its own. */
+	if (ctx->nr_folios > this_cpu_read(flush_stats.largest_batch))
+		this_cpu_write(flush_stats.largest_batch, ctx->nr_folios);
+
+	flush_tlb(ctx);
+	while ((folio = vmscan_flush_take(ctx)))
+		finish_folio(ctx, folio);
+}
+
+static void batch_fill(struct vmscan_policy_ops *ops)
+{
+	ops->defer_pageout = batch_defer;
+	ops->drain = batch_drain;
+}
+
+static const struct vmp_policy flush_policies[] = {
+	{ .name = "stock" },
+	{ .name = "batch", .fill = batch_fill },
+};
+
+static int stats_show(struct seq_file *m, void *v)
+{
+	unsigned int largest = 0, i;
+	int cpu;
+
+	for (i = 0; i < NR_STATS; i++) {
+		u64 sum = 0;
+
+		for_each_possible_cpu(cpu)
+			sum += READ_ONCE(per_cpu(flush_stats.count[i], cpu));
+		seq_printf(m, "%s %llu\n", stat_names[i], sum);
+	}
+	for_each_possible_cpu(cpu)
+		largest = max(largest,
+			      READ_ONCE(per_cpu(flush_stats.largest_batch,
+						cpu)));
+	seq_printf(m, "largest_batch %u\n", largest);
+	vmp_observe_show(m);
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+static unsigned int max_folios_get(void)
+{
+	return READ_ONCE(max_folios);
+}
+
+static int max_folios_set(unsigned int value)
+{
+	WRITE_ONCE(max_folios, value);
+
+	return 0;
+}
+
+static const struct vmp_number flush_numbers[] = {
+	{
+		.path = "flush/max_folios",
+		.min = VMP_FLUSH_FOLIOS_MIN,
+		.max = VMP_FLUSH_FOLIOS_MAX,
+		.get = max_folios_get,
+		.set = max_folios_set,
+	},
+	{
+		.path = "flush/observe",
+		.max = 1,
+		.get = vmp_observe_get,
+		.set = vmp_observe_set,
+	},
+};
+
+static void flush_create_files(struct dentry *dir)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(flush_numbers); i++)
+		vmp_create_number(dir, &flush_numbers[i]);
+	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+}
+
+const struct vmp_point vmp_flush_point = {
+	.name = "flush",
+	.policies = flush_policies,
+	.nr_policies = ARRAY_SIZE(flush_policies),
+	.create_files = flush_create_files,
+};

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <linux/module.h>
+
+#include "internal.h"
+
+static int __init vmp_init(void)
+{
+	return vmp_control_init();
+}
+
+static void __exit vmp_exit(void)
+{
+	vmp_control_exit();
+	vmp_observe_set(0);
+}
+
+module_init(vmp_init);
+module_exit(vmp_exit);
+
+MODULE_DESCRIPTION("Page reclaim policies that can be switched while the system runs");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(VMP_VERSION);
+MODULE_IMPORT_NS(VMSCAN_POLICY);
