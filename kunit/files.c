@@ -121,4 +121,5 @@ static struct kunit_suite files_suite = {
 	.name = "vmscan_policy_files",
 	.test_cases = files_cases,
 };
+
 kunit_test_suite(files_suite);

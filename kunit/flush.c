@@ -270,4 +270,5 @@ static struct kunit_suite recheck_suite = {
 	.exit = recheck_exit,
 	.test_cases = recheck_cases,
 };
+
 kunit_test_suites(&flush_suite, &recheck_suite);

@@ -6,10 +6,7 @@
 #include <linux/module.h>
 
 #include "../module/internal.h"
-
-/* From mm/vmscan_policy.h: the readers' side. */
-const struct vmscan_policy_ops *vmscan_policy_enter(int *idx);
-void vmscan_policy_exit(int idx);
+#include "readers.h"
 
 static enum vmscan_defer test_defer(const struct vmscan_flush_ctx *ctx,
 				    const struct folio *folio)
@@ -22,15 +19,16 @@ static void test_drain(struct vmscan_flush_ctx *ctx)
 {
 }
 
-#define TEST_OPS(ops_name, ...)			\
-	(struct vmscan_policy_ops) {		\
-		.abi = VMSCAN_POLICY_ABI,	\
-		.owner = THIS_MODULE,		\
-		.name = ops_name,		\
-		__VA_ARGS__			\
-	}
-
 static struct vmscan_policy_ops first, second;
+
+static struct vmscan_policy_ops make_ops(const char *name)
+{
+	return (struct vmscan_policy_ops) {
+		.abi = VMSCAN_POLICY_ABI,
+		.owner = THIS_MODULE,
+		.name = name,
+	};
+}
 
 static const struct vmscan_policy_ops *read_ops(void)
 {
@@ -46,9 +44,10 @@ static const struct vmscan_policy_ops *read_ops(void)
 static int registry_suite_init(struct kunit_suite *suite)
 {
 	vmp_control_detach();
-	first = TEST_OPS("first");
-	second = TEST_OPS("second", .defer_pageout = test_defer,
-			  .drain = test_drain);
+	first = make_ops("first");
+	second = make_ops("second");
+	second.defer_pageout = test_defer;
+	second.drain = test_drain;
 
 	return 0;
 }
@@ -74,28 +73,30 @@ static void invalid_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(NULL), -EINVAL);
 
-	ops = TEST_OPS(NULL);
+	ops = make_ops(NULL);
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EINVAL);
 
-	ops = TEST_OPS("");
+	ops = make_ops("");
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EINVAL);
 
-	ops = TEST_OPS("older");
+	ops = make_ops("older");
 	ops.abi = VMSCAN_POLICY_ABI - 1;
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EPROTONOSUPPORT);
 
-	ops = TEST_OPS("newer");
+	ops = make_ops("newer");
 	ops.abi = VMSCAN_POLICY_ABI + 1;
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EPROTONOSUPPORT);
 
-	ops = TEST_OPS("nobody's");
+	ops = make_ops("nobody's");
 	ops.owner = NULL;
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -ENODEV);
 
-	ops = TEST_OPS("no drain", .defer_pageout = test_defer);
+	ops = make_ops("no drain");
+	ops.defer_pageout = test_defer;
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EBADR);
 
-	ops = TEST_OPS("no defer", .drain = test_drain);
+	ops = make_ops("no defer");
+	ops.drain = test_drain;
 	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EBADR);
 
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
@@ -123,7 +124,7 @@ static void register_test(struct kunit *test)
 
 static void replace_test(struct kunit *test)
 {
-	struct vmscan_policy_ops newer = TEST_OPS("newer");
+	struct vmscan_policy_ops newer = make_ops("newer");
 
 	newer.abi = VMSCAN_POLICY_ABI + 1;
 
@@ -199,6 +200,7 @@ static void reader_inside_test(struct kunit *test)
 {
 	struct reader reader = {};
 	struct task_struct *task;
+	unsigned long left;
 
 	init_completion(&reader.inside);
 	init_completion(&reader.leave);
@@ -214,8 +216,9 @@ static void reader_inside_test(struct kunit *test)
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, task);
 	if (!IS_ERR_OR_NULL(task)) {
 		/* New readers see nothing; the one inside holds it up. */
-		KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(
-					&reader.unregistered, HZ / 2), 0);
+		left = wait_for_completion_timeout(&reader.unregistered,
+						   HZ / 2);
+		KUNIT_EXPECT_EQ(test, left, 0);
 		KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
 	}
 	complete(&reader.leave);
@@ -241,4 +244,5 @@ static struct kunit_suite registry_suite = {
 	.exit = registry_exit,
 	.test_cases = registry_cases,
 };
+
 kunit_test_suite(registry_suite);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which policy is in force at which point, and the debugfs files that say and
- * change it. Every change publishes a whole new set, so all points that change
- * change together, under load too.
+ * Which policy is in force at which point, and the debugfs files that show and
+ * set it. Each setting publishes a whole new set, so the points that a profile
+ * covers change together, under load too.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -268,7 +268,7 @@ DEFINE_SHOW_ATTRIBUTE(abi);
 /**
  * vmp_control_init() - register with the kernel, all points stock
  *
- * Return: 0, -ENOSYS after a log line on a kernel without the hooks, or what
+ * Return: 0, -EOPNOTSUPP after a log line on a kernel without the hooks, or what
  * vmscan_policy_register() returned.
  */
 int vmp_control_init(void)
@@ -278,7 +278,7 @@ int vmp_control_init(void)
 
 	if (!vmscan_policy_register) {
 		pr_err("this kernel has no reclaim policy hooks (CONFIG_VMSCAN_POLICY)\n");
-		return -ENOSYS;
+		return -EOPNOTSUPP;
 	}
 
 	err = vmp_control_attach();

@@ -27,8 +27,9 @@ static unsigned int max_folios = 64;
 
 enum vmp_flush_stat {
 	STAT_DEFERRED,		/* folios put into a batch */
-	STAT_FLUSHES,		/* flushes of dirty TLB entries by a drain */
 	STAT_CALLS,		/* reclaim calls that deferred a folio */
+	STAT_BATCHES,		/* batches drained */
+	STAT_FLUSHES,		/* ... that had to flush dirty TLB entries */
 	STAT_PAGEOUTS,		/* deferred folios written out */
 	STAT_UNWRITTEN,		/* ... that pageout kept or activated */
 	STAT_RECHECKS,		/* ... by the outcome of the recheck */
@@ -37,8 +38,9 @@ enum vmp_flush_stat {
 
 static const char *const stat_names[NR_STATS] = {
 	[STAT_DEFERRED] = "deferred",
-	[STAT_FLUSHES] = "flushes",
 	[STAT_CALLS] = "calls",
+	[STAT_BATCHES] = "batches",
+	[STAT_FLUSHES] = "flushes",
 	[STAT_PAGEOUTS] = "pageouts",
 	[STAT_UNWRITTEN] = "unwritten",
 	[STAT_RECHECKS + VMP_DIRTY] = "recheck_dirty",
@@ -73,6 +75,8 @@ static void count_stat(unsigned int stat)
  * A batch ends with @limit folios or as many base pages, but may always
  * hold VMP_FLUSH_PAGES_MIN pages: one flush for a large folio is cheap already,
  * and every page in the batch is memory that nobody else can reclaim.
+ *
+ * Return: VMSCAN_DEFER_DRAIN if it does, else VMSCAN_DEFER.
  */
 VISIBLE_IF_KUNIT enum vmscan_defer vmp_flush_decide(unsigned int nr_folios,
 						    unsigned int nr_pages,
@@ -92,6 +96,8 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_flush_decide);
  * The mapping may be another one than before, or none: the folio has left the
  * swap cache (its last user exited, swapoff, a write that reused it) or was
  * truncated.
+ *
+ * Return: VMP_DIRTY or VMP_CLEAN if it can be reclaimed, else why not.
  */
 VISIBLE_IF_KUNIT enum vmp_recheck vmp_flush_recheck(struct folio *folio)
 {
@@ -170,6 +176,7 @@ static void batch_drain(struct vmscan_flush_ctx *ctx)
 	struct folio *folio;
 
 	this_cpu_add(flush_stats.count[STAT_DEFERRED], ctx->nr_folios);
+	count_stat(STAT_BATCHES);
 	if (!ctx->nr_drains)
 		count_stat(STAT_CALLS);
 	/* A racy maximum: a task that migrates here may lose its own. */

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Built instead of the module where the kernel can't use it. */
-#error "This kernel has no CONFIG_VMSCAN_POLICY=y: apply the series in kernel-hooks/ to its source, enable the option, and build against that."
+#error "This kernel has no CONFIG_VMSCAN_POLICY=y: kernel-hooks/ has the patches that it needs."
