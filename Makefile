@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0
+# Without a target, the module for the running kernel, or for KDIR's.
+KDIR ?= /lib/modules/$(shell uname -r)/build
+
+modules modules_install clean:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
+
+demo: setup
+	tools/demo
+
+test: setup
+	tools/test
+
+setup:
+	tools/setup
+
+.PHONY: modules modules_install clean demo test setup

@@ -1,0 +1,92 @@
+"""Paths, errors and commands that the tools share."""
+
+import argparse
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+REPO = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmscan-policy"
+OUT = REPO / "out"
+
+
+class Failure(Exception):
+    """A failure told to the user as one sentence."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are Failures."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise Failure instead of printing the usage and exiting."""
+        raise Failure(f"{message}: see --help")
+
+
+def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
+    """Exit with main()'s status, or with `status` after a failure, told in one sentence on stderr.
+
+    SIGTERM and SIGHUP unwind like an exception, so that clean-up is done.
+    """
+
+    def stop(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGHUP, stop)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Failure as failure:
+        print(f"{name}: {failure}", file=sys.stderr)
+        sys.exit(status)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(status)
+
+
+def run(
+    command: Sequence[str | Path], what: str, cwd: Path | None = None, env: Mapping | None = None
+) -> str:
+    """Run a command quietly and return its stdout.
+
+    Raises Failure ("WHAT: " and the last line it wrote to stderr) when it fails
+    or isn't installed.
+    """
+    try:
+        done = subprocess.run(
+            [str(word) for word in command],
+            check=False,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+    except FileNotFoundError:
+        raise Failure(f"{what}: {command[0]} is not installed: run tools/setup") from None
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise Failure(f"{what}: {lines[-1] if lines else f'exit status {done.returncode}'}")
+    return done.stdout
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on the file `path` (made if needed); waits and says so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another build that holds {path}", file=sys.stderr)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

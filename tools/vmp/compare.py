@@ -1,0 +1,197 @@
+"""The arithmetic of an A/B run: the order of the slices, the metrics, spread and significance."""
+
+import statistics
+from collections import Counter
+from dataclasses import dataclass
+
+from vmp.counters import is_level
+
+Slice = dict[str, float]  # what counters.delta() returns
+
+STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A row: `scale` times the sum of `parts`, per the sum of `per` where that is not empty.
+
+    Of a mark (see is_level) the highest is taken instead of the sum.
+    """
+
+    key: str
+    label: str
+    parts: tuple[str, ...]
+    per: tuple[str, ...] = ()
+    scale: float = 1.0
+
+    def value(self, slices: list[Slice]) -> float | None:
+        """Return the value over all `slices`: None without the counters or with nothing below."""
+        names = self.parts + self.per
+        if not slices or any(name not in piece for piece in slices for name in names):
+            return None
+        combine = max if is_level(self.parts[0]) else sum
+        total = self.scale * combine(piece[name] for piece in slices for name in self.parts)
+        if not self.per:
+            return total
+        below = sum(piece[name] for piece in slices for name in self.per)
+        return total / below if below else None
+
+
+def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metric:
+    """Return the metric `parts` per 1,000 stolen pages, anon and file."""
+    return Metric(f"{key}_per_1000", label, parts, STOLEN, scale)
+
+
+def sections(names: set[str]) -> dict[str, list[Metric]]:
+    """Return the table's rows by section; `names` are the counters that the slices have."""
+    module = sorted(name for name in names if name.startswith("stats."))
+    remote = ("vmstat.nr_tlb_remote_flush",)
+    flush = "stats.flush."
+    return {
+        "per 1,000 stolen pages (anon + file)": [
+            Metric(
+                "remote_flushes_per_1000_anon",
+                "remote TLB flushes / anon only",
+                remote,
+                ("vmstat.pgsteal_anon",),
+                1000,
+            ),
+            per_stolen("remote_flushes", "remote TLB flushes", *remote),
+            per_stolen("tlb_shootdowns", "TLB shootdowns", "irq.TLB"),
+            per_stolen("call_ipis", "function-call IPIs", "irq.CAL"),
+            per_stolen("dirty_flushes", "dirty TLB flushes", f"{flush}observed_dirty_flushes"),
+            per_stolen("pageouts", "pageouts", "vmstat.nr_vmscan_write"),
+            per_stolen("pgscan_anon", "pgscan anon", "vmstat.pgscan_anon"),
+            per_stolen("pgscan_file", "pgscan file", "vmstat.pgscan_file"),
+            per_stolen("pswpin", "pswpin", "vmstat.pswpin"),
+            per_stolen("pswpout", "pswpout", "vmstat.pswpout"),
+            per_stolen("refault_anon", "refaults anon", "vmstat.workingset_refault_anon"),
+            per_stolen("refault_file", "refaults file", "vmstat.workingset_refault_file"),
+            per_stolen("system_ms", "system time, ms", "cpu.system_usec", scale=1.0),
+            per_stolen("operations", "operations", "progress"),
+        ],
+        "ratios and rates": [
+            Metric(
+                "dirty_flushes_per_pageout",
+                "dirty TLB flushes / pageout",
+                (f"{flush}observed_dirty_flushes",),
+                ("vmstat.nr_vmscan_write",),
+            ),
+            Metric(
+                "flushes_per_call",
+                "flushes / deferring call",
+                (f"{flush}flushes",),
+                (f"{flush}calls",),
+            ),
+            Metric(
+                "deferred_per_call",
+                "deferred folios / deferring call",
+                (f"{flush}deferred",),
+                (f"{flush}calls",),
+            ),
+            Metric("stolen_per_second", "pages stolen / s", STOLEN, ("seconds",)),
+            Metric("operations_per_second", "operations / s", ("progress",), ("seconds",)),
+        ],
+        "totals": [
+            Metric("remote_flushes", "remote TLB flushes", remote),
+            Metric("tlb_shootdowns", "TLB shootdowns", ("irq.TLB",)),
+            Metric("call_ipis", "function-call IPIs", ("irq.CAL",)),
+            Metric("pageouts", "pageouts (nr_vmscan_write)", ("vmstat.nr_vmscan_write",)),
+            *(
+                Metric(name, name.replace("_", " "), (f"vmstat.{name}",))
+                for name in "pgscan_anon pgscan_file pgsteal_anon pgsteal_file".split()
+            ),
+            Metric("memcg_pgscan", "pgscan of the memcg", ("memcg.pgscan",)),
+            Metric("memcg_pgsteal", "pgsteal of the memcg", ("memcg.pgsteal",)),
+            Metric("pswpin", "pswpin", ("vmstat.pswpin",)),
+            Metric("pswpout", "pswpout", ("vmstat.pswpout",)),
+            Metric("refault_anon", "refaults anon", ("vmstat.workingset_refault_anon",)),
+            Metric("refault_file", "refaults file", ("vmstat.workingset_refault_file",)),
+            Metric("system_s", "system time, s", ("cpu.system_usec",), scale=1e-6),
+            Metric("user_s", "user time, s", ("cpu.user_usec",), scale=1e-6),
+            Metric("oom_kill", "OOM kills", ("vmstat.oom_kill",)),
+            Metric("operations", "operations", ("progress",)),
+            Metric("seconds", "seconds", ("seconds",)),
+        ],
+        "the module's counters": [
+            Metric(name, name.removeprefix("stats."), (name,)) for name in module
+        ],
+    }
+
+
+def slice_order(count: int) -> str:
+    """Return A, B, B, A repeated to `count` slices: a steady drift falls on both alike."""
+    return ("ABBA" * count)[:count]
+
+
+def known(values: list[float | None]) -> list[float]:
+    """Return the values that are there."""
+    return [value for value in values if value is not None]
+
+
+def half_range(values: list[float]) -> float | None:
+    """Return half the range of `values`, relative to their mean; None with mean 0."""
+    mean = statistics.fmean(values) if values else 0
+    return (max(values) - min(values)) / 2 / abs(mean) if mean else None
+
+
+def signed_rank(differences: list[float]) -> float | None:
+    """Return the two-sided p of the exact Wilcoxon signed-rank test; None with no difference.
+
+    Zeros are left out, ties share their mean rank, and the distribution of the rank sum over
+    every choice of signs is counted, not approximated.
+    """
+    sizes = sorted(abs(d) for d in differences if d)
+    if not sizes:
+        return None
+    counts = Counter(sizes)
+    twice_rank = {size: 2 * sizes.index(size) + n + 1 for size, n in counts.items()}  # whole
+    ways = Counter({0: 1})
+    for size in sizes:
+        raised = Counter({total + twice_rank[size]: n for total, n in ways.items()})
+        ways += raised
+    twice_mean = sum(twice_rank[size] for size in sizes)
+    seen = abs(2 * sum(twice_rank[d] for d in differences if d > 0) - twice_mean)
+    extreme = sum(n for total, n in ways.items() if abs(2 * total - twice_mean) >= seen)
+    return extreme / ways.total()
+
+
+def difference(before: float | None, after: float | None) -> tuple[float | None, float | None]:
+    """Return the change and the change in percent of `before`; None where undefined."""
+    if before is None or after is None:
+        return None, None
+    return after - before, (100 * (after - before) / before if before else None)
+
+
+def compare(metric: Metric, a: list[Slice], b: list[Slice]) -> dict[str, float | None]:
+    """Return one row: the values over A's and B's slices, their difference, spread and p.
+
+    The n-th slices of A and of B are neighbours, and so in the same phase of the workload: the
+    test compares them pair by pair.
+    """
+    before, after = metric.value(a), metric.value(b)
+    change, percent = difference(before, after)
+    each_a = [metric.value([piece]) for piece in a]
+    each_b = [metric.value([piece]) for piece in b]
+    pairs = zip(each_a, each_b, strict=True)
+    differences = [y - x for x, y in pairs if x is not None and y is not None]
+    return {
+        "before": before,
+        "after": after,
+        "delta": change,
+        "percent": percent,
+        "spread_a": half_range(known(each_a)),
+        "spread_b": half_range(known(each_b)),
+        "p": signed_rank(differences),
+    }
+
+
+def summarize(slices: list[tuple[str, Slice]]) -> dict[str, list[dict]]:
+    """Return the compared rows by section; `slices` are pairs of 'A' or 'B' and the deltas."""
+    a = [piece for side, piece in slices if side == "A"]
+    b = [piece for side, piece in slices if side == "B"]
+    names = {name for _, piece in slices for name in piece}
+    return {
+        title: [{"key": m.key, "label": m.label, **compare(m, a, b)} for m in metrics]
+        for title, metrics in sections(names).items()
+    }

@@ -1,0 +1,192 @@
+"""Access to the module's control files in debugfs, for vmscanctl and ab.
+
+A policy point is a directory below the root that has a file `policy`; its parameters are its
+other files with a write bit. Such files in the root itself concern all points. No point is known
+here by name, so a new one needs no change.
+"""
+
+import errno
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import Failure
+
+DEBUGFS_DIR = "vmscan_policy"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One setting: `name` is POINT (its policy), POINT.PARAMETER or a file of the root."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}"
+
+
+def debugfs_mounts(mounts: str) -> list[Path]:
+    """Return the mount points of debugfs named in `mounts` (the text of /proc/self/mounts)."""
+    fields = [line.split() for line in mounts.splitlines()]
+    return [Path(field[1]) for field in fields if len(field) > 2 and field[2] == "debugfs"]
+
+
+def locate() -> Path:
+    """Return the module's debugfs root; raise Failure when it cannot be used."""
+    if os.geteuid() != 0:
+        raise Failure("only root can use debugfs: run this as root or with sudo")
+    mounted = debugfs_mounts(Path("/proc/self/mounts").read_text())
+    if not mounted:
+        raise Failure("debugfs is not mounted: run `mount -t debugfs none /sys/kernel/debug` first")
+    for mount in mounted:
+        root = mount / DEBUGFS_DIR
+        if root.is_dir():
+            return root
+    raise Failure(
+        "the module vmscan_policy is not loaded: load it with `modprobe vmscan_policy`, "
+        "on a kernel built with CONFIG_VMSCAN_POLICY"
+    )
+
+
+def parse_choices(text: str) -> tuple[str | None, list[str]]:
+    """Split `[stock] batch` into the current choice (None if not marked) and all choices."""
+    current = re.search(r"\[([^\]\s]+)\]", text)
+    return (current[1] if current else None), text.replace("[", " ").replace("]", " ").split()
+
+
+def parse_assignments(words: list[str]) -> list[Assignment]:
+    """Parse `name=value` words, each of which may be a comma-separated list."""
+    parsed = []
+    for part in (part for word in words for part in word.split(",")):
+        name, equals, value = (text.strip() for text in part.partition("="))
+        if not (name and equals and value):
+            raise Failure(f"'{part}' is no setting: write POINT=POLICY or POINT.PARAMETER=VALUE")
+        parsed.append(Assignment(name, value))
+    return parsed
+
+
+def parse_stats(text: str) -> dict[str, int]:
+    """Parse `name value` lines; lines of another form are left out."""
+    return {m[1]: int(m[2]) for m in re.finditer(r"^(\S+)\s+(-?\d+)$", text, re.MULTILINE)}
+
+
+class Control:
+    """The policy points below `root`, the module's debugfs directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def points(self) -> list[str]:
+        """Return the names of the policy points."""
+        return sorted(path.parent.name for path in self.root.glob("*/policy"))
+
+    def parameters(self, point: str = "") -> list[str]:
+        """Return the names of the writable files of `point`, or of the root, but for policies."""
+        files = (path for path in (self.root / point).iterdir() if path.is_file())
+        return sorted(f.name for f in files if f.name != "policy" and f.stat().st_mode & 0o222)
+
+    def names(self) -> list[str]:
+        """Return every name that can be set."""
+        return self.parameters() + [
+            name
+            for point in self.points()
+            for name in (point, *(f"{point}.{param}" for param in self.parameters(point)))
+        ]
+
+    def path(self, name: str) -> Path:
+        """Return the file behind `name`; raise Failure for a name that is not offered."""
+        if name not in self.names():
+            raise Failure(f"unknown name '{name}': allowed are {', '.join(self.names())}")
+        path = self.root / name.replace(".", "/")
+        return path / "policy" if path.is_dir() else path
+
+    def text(self, name: str) -> str:
+        """Return the file's text as it is, without the line end."""
+        return self.path(name).read_text().strip()
+
+    def get(self, name: str) -> str:
+        """Return the value in a form that `write` takes."""
+        text = self.text(name)
+        return parse_choices(text)[0] or text
+
+    def check(self, assignments: list[Assignment]) -> None:
+        """Raise Failure if a name or a value is not among what the module offers.
+
+        The range of a number is known to the kernel alone, which refuses it when it is written.
+        """
+        for item in assignments:
+            text = self.text(item.name)
+            if re.fullmatch(r"\d+", text):
+                allowed = f"is a decimal number (now {text})"
+                fits = re.fullmatch(r"\d+", item.value)
+            else:
+                choices = parse_choices(text)[1]
+                allowed = f"are {', '.join(choices)}"
+                fits = item.value in choices
+            if not fits:
+                raise Failure(f"{item.name} cannot be '{item.value}': allowed {allowed}")
+
+    def write(self, assignments: list[Assignment]) -> None:
+        """Write in the order given; the error of a refused write says which were done before."""
+        for index, item in enumerate(assignments):
+            with KernelLog() as log:
+                try:
+                    self.path(item.name).write_text(item.value)
+                except OSError as error:
+                    reason = log.said() or refusal(error)
+                    done = ", ".join(str(earlier) for earlier in assignments[:index])
+                    raise Failure(
+                        f"{item} was refused ({reason}); "
+                        + (f"set before it: {done}" if done else "nothing was changed")
+                    ) from None
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """Return the counters of every point that has some."""
+        files = ((point, self.root / point / "stats") for point in self.points())
+        return {point: parse_stats(f.read_text()) for point, f in files if f.exists()}
+
+    def abi(self) -> dict[str, str]:
+        """Return the lines of `abi`: hook ABI, module version, kernel release."""
+        lines = (line.partition(" ") for line in (self.root / "abi").read_text().splitlines())
+        return {name: value.strip() for name, _, value in lines}
+
+
+class KernelLog:
+    """What the module logs while the context is open; it names there what it allows."""
+
+    def __enter__(self) -> "KernelLog":
+        try:
+            self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+            os.lseek(self.fd, 0, os.SEEK_END)
+        except OSError:
+            self.fd = -1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+    def said(self) -> str:
+        """Return the module's last line, '' if it logged none (its lines are rate-limited)."""
+        last = ""
+        while self.fd >= 0:
+            try:
+                record = os.read(self.fd, 8192).decode(errors="replace")
+            except BrokenPipeError:  # records were overwritten: the next read goes on
+                continue
+            except OSError:
+                break
+            message = record.partition(";")[2].partition("\n")[0]
+            last = message if message.startswith(DEBUGFS_DIR) else last
+        return last
+
+
+def refusal(error: OSError) -> str:
+    """Say in words what the kernel's errno means for a setting."""
+    if error.errno == errno.ERANGE:
+        return "the number is out of the range that the kernel log names"
+    if error.errno == errno.EINVAL:
+        return "the value is not one that the kernel log names as allowed"
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,112 @@
+"""Reading the counters that an A/B run compares.
+
+A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole
+machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat),
+`cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`.
+"""
+
+import re
+import time
+from pathlib import Path
+
+from vmp.common import Failure
+from vmp.control import Control
+
+VMSTAT = (
+    "nr_tlb_remote_flush pgscan_anon pgscan_file pgsteal_anon pgsteal_file pswpin pswpout "
+    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill"
+).split()
+MEMCG = (
+    "pgscan pgsteal pswpin pswpout workingset_refault_anon workingset_refault_file pgfault "
+    "pgmajfault"
+).split()
+IRQ = ("TLB", "CAL")
+CPU = ("system_usec", "user_usec")
+
+
+def parse_pairs(text: str, wanted: tuple[str, ...] | list[str]) -> dict[str, int]:
+    """Return the `wanted` ones of `name value` lines; a name the text lacks is left out."""
+    lines = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in lines if len(pair) == 2 and pair[0] in wanted}
+
+
+def parse_interrupts(text: str, wanted: tuple[str, ...] = IRQ) -> dict[str, int]:
+    """Return the counts of /proc/interrupts' lines `wanted`, summed over the CPUs."""
+    counts = {}
+    for line in text.splitlines():
+        label, _, rest = line.partition(":")
+        if label.strip() in wanted:
+            numbers = re.match(r"(?:\s+\d+)*", rest)
+            counts[label.strip()] = sum(map(int, numbers[0].split())) if numbers else 0
+    return counts
+
+
+def parse_progress(text: str) -> float | None:
+    """Return the last number of the text, None if there is none."""
+    numbers = re.findall(r"\d+(?:\.\d+)?", text)
+    return float(numbers[-1]) if numbers else None
+
+
+def is_level(name: str) -> bool:
+    """Tell a highest-so-far mark of the module from a counter: it has no difference."""
+    return name.rpartition(".")[2].startswith("largest_")
+
+
+def fold_vmstat() -> None:
+    """Fold the per-CPU parts of /proc/vmstat in, where the kernel offers that."""
+    try:
+        Path("/proc/sys/vm/stat_refresh").read_text()
+    except OSError:
+        pass  # counters are then exact to within a few hundred pages
+
+
+class Counters:
+    """Takes snapshots of all counters of one run."""
+
+    def __init__(self, control: Control, memcg: Path, progress: Path | None) -> None:
+        self.control = control
+        self.memcg = memcg
+        self.progress = progress
+
+    def snapshot(self) -> dict[str, float]:
+        """Read everything now; `time` is in seconds on the monotonic clock."""
+        fold_vmstat()
+        sources = {
+            "vmstat": parse_pairs(Path("/proc/vmstat").read_text(), VMSTAT),
+            "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
+            "memcg": parse_pairs((self.memcg / "memory.stat").read_text(), MEMCG),
+            "cpu": parse_pairs((self.memcg / "cpu.stat").read_text(), CPU),
+        } | {f"stats.{point}": counts for point, counts in self.control.stats().items()}
+        values: dict[str, float] = {"time": time.monotonic()}
+        for source, counts in sources.items():
+            values |= {f"{source}.{name}": value for name, value in counts.items()}
+        if self.progress:
+            values["progress"] = self.read_progress(self.progress)
+        return values
+
+    @staticmethod
+    def read_progress(path: Path) -> float:
+        """Return the last number in the workload's progress file.
+
+        The file may be empty for a moment while the workload writes it anew.
+        """
+        for _ in range(10):
+            number = parse_progress(path.read_text()) if path.exists() else None
+            if number is not None:
+                return number
+            time.sleep(0.05)
+        raise Failure(
+            f"the progress file {path} has no number: the workload has to keep a count of its "
+            "operations there"
+        )
+
+
+def delta(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """Return what happened between two snapshots; `seconds` is the time between them.
+
+    A mark (see is_level) is what it stood at in the end. A name that one of them lacks is left
+    out.
+    """
+    names = before.keys() & after.keys() - {"time"}
+    changes = {n: after[n] if is_level(n) else after[n] - before[n] for n in sorted(names)}
+    return {"seconds": after["time"] - before["time"], **changes}

@@ -1,0 +1,130 @@
+"""KUnit and the guest tests, on a plain and on a debug kernel."""
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from vmp.common import CACHE, OUT, REPO, Failure, run
+from vmp.kernel import build_kernel, build_module, find_version, hooked_source
+from vmp.report import Report
+
+VM = REPO / "tools" / "vm"
+GUEST = REPO / "tools" / "tests" / "guest"
+PROGRAMS = CACHE / "tests"
+KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
+DEBUG_SCALE = 20  # percent of the plain kernel's sizes
+
+
+def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
+    """Run tools/vm with both streams in `log`; return its exit status and the log's text."""
+    with log.open("w") as output:
+        done = subprocess.run(
+            [str(VM), *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=REPO,
+            check=False,
+        )
+    return done.returncode, log.read_text(errors="replace")
+
+
+def kunit(kernel: Path, log: Path) -> None:
+    """Run the KUnit suites in a guest; the kernel's own parser judges the result."""
+    script = 'modprobe kunit enable=1 && insmod "$VMP_MODULE_DIR/vmscan_policy_kunit.ko" && dmesg'
+    status, text = vm(["--kernel", kernel, "--", "sh", "-c", script], log)
+    if status:
+        raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
+    parser = hooked_source(find_version(None)) / "tools" / "testing" / "kunit" / "kunit.py"
+    done = subprocess.run(
+        ["python3", str(parser), "parse", str(log)], capture_output=True, text=True, check=False
+    )
+    counts = re.search(r"Testing complete\. (.*)", done.stdout)
+    if done.returncode or not counts or "passed: 0" in counts[1]:
+        failed = re.findall(r".*\[FAILED\].*|.*\[ERROR\].*", done.stdout)
+        raise Failure("\n".join([f"kunit.py parse {log}", *failed[:20]]))
+
+
+def tail(text: str) -> str:
+    """Return the last lines of a log, for a reason of failure."""
+    return "\n".join(text.splitlines()[-15:])
+
+
+def guest_suite(report: Report, label: str, kernel: Path, scale: int, log: Path) -> None:
+    """Run all guest tests in one guest and report each."""
+    fault = build_module(kernel, ["VMP_FAULT_NO_FLUSH"])
+    settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}", f"VMP_FAULT_DIR={fault}"]
+    options = ["--kernel", kernel, "--cpus", "4", "--timeout", "1500"]
+    start = time.monotonic()
+    status, text = vm([*options, "--", "env", *settings, GUEST / "run"], log)
+    comments: list[str] = []
+    failed = 0
+    for line in text.splitlines():
+        result = KTAP.match(line)
+        if result:
+            failed += bool(result[1])
+            report.add(f"{label}: {result[2]}", "\n".join(comments) if result[1] else None)
+            comments = []
+        elif line.startswith("# "):
+            comments.append(line[2:])
+    reason = f"tools/vm ended with status {status}: {log}\n{tail(text)}"
+    clean = not status or (failed and status == 1)
+    report.add(
+        f"{label}: the guest ran to its end with a clean kernel log",
+        None if clean else reason,
+        time.monotonic() - start,
+    )
+
+
+def refused(kernel: Path, module: Path, message: str, log: Path) -> None:
+    """Check that a module does not load into a kernel, and that the kernel's log says why."""
+    script = f'insmod "{module}/vmscan_policy.ko" && echo loaded; dmesg'
+    status, text = vm(["--kernel", kernel, "--no-load", "--", "sh", "-c", script], log)
+    if status or message not in text or re.search(r"^loaded$", text, re.MULTILINE):
+        raise Failure(f"expected a refusal with '{message}' (status {status}): {log}\n{tail(text)}")
+
+
+def build_refused(kernel: Path) -> None:
+    """Check that a build against a kernel without the hooks stops with one #error."""
+    try:
+        build_module(kernel, [])
+    except Failure as failure:
+        errors = re.findall(r"error: #error .*", str(failure))
+        if len(errors) == 1 and "CONFIG_VMSCAN_POLICY" in errors[0]:
+            return
+        raise Failure(f"expected one #error that names the option, got:\n{failure}") from None
+    raise Failure("the module was built for a kernel without the hooks")
+
+
+def prepare() -> None:
+    """Compile the programs of the guest tests."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    OUT.mkdir(exist_ok=True)
+    run(["make", "-C", GUEST, f"OUT={PROGRAMS}"], "compiling the guest tests")
+
+
+def run_plain(report: Report) -> None:
+    """Run KUnit, the guest tests, and the kernel without hooks."""
+    prepare()
+    kernel, off = build_kernel(None, "plain"), build_kernel(None, "off")
+    with report.check("plain: KUnit"):
+        kunit(kernel, OUT / "test-kunit-plain.log")
+    guest_suite(report, "plain", kernel, 100, OUT / "test-guest-plain.log")
+    with report.check("insmod into a kernel without the hooks says so"):
+        module = build_module(kernel, [])
+        refused(off, module, "this kernel has no reclaim policy hooks", OUT / "test-off.log")
+    with report.check("a build against a kernel without the hooks says so"):
+        build_refused(off)
+    with report.check("insmod of a module for another hook ABI says so"):
+        module = build_module(kernel, ["VMP_FAULT_ABI"])
+        refused(kernel, module, "was built for hook ABI", OUT / "test-abi.log")
+
+
+def run_debug(report: Report) -> None:
+    """Run KUnit and the guest tests on the kernel with sanitizers and lock checking."""
+    prepare()
+    kernel = build_kernel(None, "debug")
+    with report.check("debug: KUnit"):
+        kunit(kernel, OUT / "test-kunit-debug.log")
+    guest_suite(report, "debug", kernel, DEBUG_SCALE, OUT / "test-guest-debug.log")

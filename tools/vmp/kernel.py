@@ -1,0 +1,453 @@
+"""Hooked guest kernels: source, patches, configuration, build and result; module builds."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from vmp.common import CACHE, REPO, Failure, locked, run
+
+SERIES = "6.12"
+PACKAGE = f"linux-source-{SERIES}"
+HOOKS = REPO / "kernel-hooks" / SERIES
+CONFIG = REPO / "tools" / "config"
+# Each variant's configuration fragments; a later one overrides an earlier one.
+VARIANTS = {
+    "plain": ["guest.config"],
+    "debug": ["guest.config", "debug.config"],
+    "off": ["guest.config", "off.config"],
+}
+OPTION = "CONFIG_VMSCAN_POLICY"
+DEBS, SOURCE, BUILD, KERNEL, MODULE = (
+    CACHE / name for name in ("debs", "source", "build", "kernel", "module")
+)
+ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A point release (6.12.117) and the Debian version of its source package."""
+
+    point: str
+    package: str
+
+
+def versions() -> list[Version]:
+    """Return the point releases that apt offers, oldest first."""
+    listing = run(["apt-cache", "madison", PACKAGE], "listing the kernel sources")
+    found: dict[str, Version] = {}
+    for line in listing.splitlines():
+        package = line.split("|")[1].strip()
+        point = re.match(rf"{re.escape(SERIES)}\.\d+", package)
+        if point:
+            found.setdefault(point[0], Version(point[0], package))
+    return sorted(found.values(), key=lambda version: int(version.point.rsplit(".", 1)[1]))
+
+
+def find_version(name: str | None) -> Version:
+    """Return the offered point release `name`; the newest for None or the series' name."""
+    offered = versions()
+    if not offered:
+        raise Failure(f"apt offers no {PACKAGE}: run tools/setup")
+    if name in (None, SERIES):
+        return offered[-1]
+    for version in offered:
+        if name in (version.point, version.package):
+            return version
+    points = ", ".join(version.point for version in offered)
+    raise Failure(f"there is no kernel '{name}': choose {SERIES} (the newest) or one of {points}")
+
+
+def hook_patches(limit: int | None) -> list[Path]:
+    """Return the first `limit` patches of the hook series in order, or all of them."""
+    try:
+        lines = (HOOKS / "series").read_text().splitlines()
+    except FileNotFoundError:
+        lines = []
+    names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
+    if limit is not None and not 0 <= limit <= len(names):
+        raise Failure(f"--patches {limit}: the series has {len(names)} patches, give 0 to that")
+    return [HOOKS / name for name in names[:limit]]
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict:
+    """Return all that decides what a built kernel is."""
+    return {
+        "package": version.package,
+        "release": version.point,
+        "variant": variant,
+        "patches": [[path.name, file_digest(path)] for path in patches],
+        "config": [[name, file_digest(CONFIG / name)] for name in VARIANTS[variant]],
+        "compiler": run(["gcc", "--version"], "asking gcc for its version").splitlines()[0],
+    }
+
+
+def inputs_key(inputs: dict) -> str:
+    """Return the name of the result that is built from `inputs`."""
+    return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
+
+
+# Make must not see a caller's make flags, ARCH and the like: they would change the build.
+def make_environment() -> dict[str, str]:
+    """Return the environment of the kernel's make."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return kept | {"LC_ALL": "C"}
+
+
+def say(text: str) -> None:
+    """Print a line of progress."""
+    print(f"kernel: {text}", file=sys.stderr, flush=True)
+
+
+def fetch(version: Version) -> Path:
+    """Return the source package, downloaded with apt if it isn't in the cache."""
+    deb = DEBS / f"{PACKAGE}_{version.package}_all.deb"
+    if not deb.exists():
+        say(f"downloading {PACKAGE} {version.package}")
+        part = DEBS / f".{version.package}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        run(
+            ["apt-get", "download", f"{PACKAGE}={version.package}"],
+            f"downloading {PACKAGE} {version.package} (stale lists need `apt-get update`)",
+            cwd=part,
+        )
+        (part / deb.name).rename(deb)
+        part.rmdir()
+    return deb
+
+
+def extract(version: Version) -> Path:
+    """Return the source tree of a point release, extracted if it isn't there."""
+    tree = SOURCE / version.package
+    if not tree.exists():
+        deb = fetch(version)
+        say(f"extracting the source of {version.point}")
+        part = SOURCE / f".{version.package}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        unpack = (
+            'set -o pipefail; dpkg-deb --fsys-tarfile "$1" '
+            f'| tar -xO "./usr/src/{PACKAGE}.tar.xz" | tar -xJ --strip-components=1 -C "$2"'
+        )
+        run(["bash", "-c", unpack, "extract", deb, part], f"extracting {deb.name}")
+        part.rename(tree)
+    return tree
+
+
+def patched_files(tree: Path) -> set[str]:
+    """Return the files that the patches applied to `tree` touch, relative to it."""
+    backups = tree / ".pc"
+    return {
+        str(path.relative_to(backups / patch.name))
+        for patch in (backups.iterdir() if backups.is_dir() else [])
+        if patch.is_dir()
+        for path in patch.rglob("*")
+        if path.is_file() and path.name != ".timestamp"
+    }
+
+
+def file_states(tree: Path, names: set[str]) -> dict[str, tuple[str, int]]:
+    """Return digest and modification time (ns) of those `names` that exist in `tree`."""
+    paths = {name: tree / name for name in names}
+    return {
+        name: (file_digest(path), path.stat().st_mtime_ns)
+        for name, path in paths.items()
+        if path.is_file()
+    }
+
+
+def apply_patches(version: Version, patches: list[Path]) -> Path:
+    """Bring the source tree to exactly `patches` and return it.
+
+    A file whose content stays keeps its modification time, and one whose content
+    changes gets a new one, so that the next build compiles what changed and no more.
+    """
+    stamp = SOURCE / f"{version.package}.patches"
+    wanted = json.dumps([[path.name, file_digest(path)] for path in patches])
+    tree = SOURCE / version.package
+    if not stamp.exists() and (tree / ".pc").exists():
+        # Nobody knows which state the objects were built from.
+        say("an interrupted run left the source half patched: starting anew")
+        shutil.rmtree(tree)
+        shutil.rmtree(BUILD / version.package, ignore_errors=True)
+    tree = extract(version)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return tree
+    names = patched_files(tree)
+    for path in patches:
+        names |= set(re.findall(r"^\+\+\+ [^/\s]+/(\S+)", path.read_text(), re.MULTILINE))
+    before = file_states(tree, names)
+    stamp.unlink(missing_ok=True)
+    quilt(tree, "pop")
+    failure = None
+    try:
+        if patches:
+            say(f"applying hook patches to {version.point}: {len(patches)}")
+            quilt(tree, "push", len(patches))
+    except Failure as error:
+        failure, wanted = error, "[]"
+        quilt(tree, "pop")
+    now = time.time_ns()
+    for name, (digest, _) in file_states(tree, names).items():
+        same = name in before and before[name][0] == digest
+        os.utime(tree / name, ns=(now, before[name][1] if same else now))
+    stamp.write_text(wanted)
+    if failure:
+        raise Failure(f"the hooks don't apply to {version.point}: {failure}")
+    return tree
+
+
+def quilt(tree: Path, command: str, count: int | None = None) -> None:
+    """Push the first `count` patches of the hook series, or pop all."""
+    applied = tree / ".pc" / "applied-patches"
+    if command == "pop" and not (applied.exists() and applied.read_text()):
+        shutil.rmtree(tree / ".pc", ignore_errors=True)
+        return
+    environment = os.environ | {"QUILT_PATCHES": str(HOOKS), "LC_ALL": "C"}
+    last = [str(count)] if command == "push" else ["-a", "-f"]
+    words = ["quilt", "--quiltrc", "-", command, "-q", *last]
+    run(words, f"quilt {command}", cwd=tree, env=environment)
+    if command == "pop":
+        shutil.rmtree(tree / ".pc")
+
+
+def configure(tree: Path, build: Path, variant: str, hooked: bool) -> None:
+    """Write the build's .config from the variant's fragments and check that all were taken."""
+    fragments = [CONFIG / name for name in VARIANTS[variant]]
+    merge = [tree / "scripts/kconfig/merge_config.sh", "-n", "-O", build, *fragments]
+    run(merge, "configuring the kernel", cwd=tree, env=make_environment())
+    assignment = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
+    actual = dict(assignment.findall((build / ".config").read_text()))
+    requested: dict[str, str] = {}
+    for fragment in fragments:
+        requested |= assignment.findall(fragment.read_text())
+    refused = [
+        f"{name}={value}"
+        for name, value in requested.items()
+        if actual.get(name, "n") != value and (hooked or name != OPTION)
+    ]
+    if refused:
+        raise Failure(
+            f"the {variant} kernel's configuration refuses {', '.join(refused)}: "
+            f"add what they depend on to {', '.join(VARIANTS[variant])} in tools/config"
+        )
+
+
+class Progress:
+    """Shows on stderr how far a build is; one line that is rewritten on a terminal."""
+
+    def __init__(self, what: str):
+        self.what = what
+        self.start = time.monotonic()
+        self.terminal = sys.stderr.isatty()
+        self.shown = self.start
+        self.done = 0
+
+    def line(self, text: str) -> None:
+        """Take one line of make's output."""
+        self.done += text.startswith("  ")
+        now = time.monotonic()
+        if now - self.shown >= (0.2 if self.terminal else 30):
+            self.shown = now
+            self.show("\r\033[K" if self.terminal else "", "" if self.terminal else "\n")
+
+    def show(self, before: str, after: str) -> None:
+        """Print the state."""
+        minutes, seconds = divmod(int(time.monotonic() - self.start), 60)
+        text = f"kernel: {self.what}: {self.done} steps, {minutes}:{seconds:02}"
+        print(before + text, end=after, file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        """Print the final state."""
+        self.show("\r\033[K" if self.terminal else "", "\n")
+
+
+def make(arguments: list[str | Path], log: IO[str], what: str, progress: Progress | None) -> None:
+    """Run make with its output in `log`; raises Failure with the log's error lines."""
+    process = subprocess.Popen(
+        ["make", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=make_environment(),
+        start_new_session=True,
+    )
+    errors: list[str] = []
+    assert process.stdout
+    try:
+        for line in process.stdout:
+            log.write(line)
+            if ERROR_LINE.search(line):
+                errors.append(line.rstrip())
+            if progress:
+                progress.line(line)
+        status = process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, 15)
+            process.wait()
+    log.flush()
+    if status:
+        if progress:
+            progress.finish()
+        excerpt = "\n".join(["", *errors[:20]])
+        raise Failure(f"{what} failed, its log is {log.name}{excerpt}")
+
+
+def hooked_source(version: Version) -> Path:
+    """Return the source tree of a point release with the whole series applied."""
+    with locked(CACHE / "lock"):
+        return apply_patches(version, hook_patches(None))
+
+
+def build_kernel(name: str | None, variant: str, limit: int | None = None) -> Path:
+    """Return the directory of a built kernel; builds it if its inputs changed.
+
+    `name` is a point release, or None for the newest; `limit` the number of hook
+    patches to apply, or None for all.
+    """
+    version = find_version(name)
+    patches = hook_patches(limit)
+    inputs = build_inputs(version, variant, patches)
+    result = KERNEL / inputs_key(inputs)
+    if result.exists():
+        return result
+    with locked(CACHE / "lock"):
+        if not result.exists():
+            build_locked(version, variant, patches, limit is not None, inputs, result)
+    return result
+
+
+def copy_build(source: Path, target: Path) -> None:
+    """Make `target` a copy of a complete build tree in which an incremental build works."""
+    part = target.with_name(f".{target.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    run(["cp", "-a", "--reflink=auto", source, part], f"copying {source}")
+    # A command line that names another tree would rebuild objtool, and that everything.
+    for pattern in (".*.cmd", ".*.d"):
+        for path in part.rglob(pattern):
+            text = path.read_text()
+            if f"{source}/" in text:
+                path.write_text(text.replace(f"{source}/", f"{target}/"))
+    part.rename(target)
+
+
+def build_locked(
+    version: Version,
+    variant: str,
+    patches: list[Path],
+    partial: bool,
+    inputs: dict,
+    result: Path,
+) -> None:
+    """Build a kernel into `result`, which appears only when it is complete."""
+    tree = apply_patches(version, patches)
+    label = f"{variant}-steps" if partial else variant
+    build = BUILD / version.package / label
+    plain = BUILD / version.package / "plain"
+    # Debug options change every object: its tree gains nothing from plain's.
+    if not build.exists() and variant != "debug" and (plain / ".complete").exists():
+        copy_build(plain, build)
+    build.mkdir(parents=True, exist_ok=True)
+    complete = build / ".complete"
+    complete.unlink(missing_ok=True)
+    configure(tree, build, variant, bool(patches))
+    what = f"{version.point} {label}"
+    progress = Progress(f"building {what}")
+    with (build.parent / f"{label}.log").open("w", buffering=1) as log:
+        base = ["-C", tree, f"O={build}", "LOCALVERSION="]
+        jobs = f"-j{os.cpu_count()}"
+        make([*base, jobs, "bzImage", "modules"], log, f"building {what}", progress)
+        progress.finish()
+        complete.touch()
+        part = KERNEL / f".{result.name}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        make(
+            [*base, f"INSTALL_MOD_PATH={part / 'modules'}", "modules_install"],
+            log,
+            f"installing the modules of {what}",
+            None,
+        )
+        script = f"$(srctree)/scripts/package/install-extmod-build {part / 'headers'}"
+        make(
+            [*base, "run-command", f"KBUILD_RUN_COMMAND={script}"],
+            log,
+            f"installing the headers of {what}",
+            None,
+        )
+    for source, name in {
+        "arch/x86/boot/bzImage": "bzImage",
+        "vmlinux": "vmlinux",
+        "System.map": "System.map",
+        ".config": "config",
+        "include/config/kernel.release": "release",
+    }.items():
+        shutil.copy2(build / source, part / name)
+    (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")
+    part.rename(result)
+
+
+def kernel_inputs(kernel: Path) -> dict:
+    """Return what a built kernel was built from."""
+    try:
+        return json.loads((kernel / "inputs.json").read_text())
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
+        raise Failure(
+            f"{kernel} holds no built kernel: give a directory that `tools/kernel build` printed"
+        ) from None
+
+
+def build_module(kernel: Path, defines: list[str]) -> Path:
+    """Build the module against a built kernel and return the directory with the .ko files.
+
+    Each of `defines` is a macro that is defined for the build.  Warnings go to stderr.
+    """
+    release = kernel_inputs(kernel)["release"]
+    for define in defines:
+        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", define):
+            raise Failure(f"--define '{define}' is no macro name: use capitals, digits and _")
+    sources = [REPO / name for name in ("Kbuild", "dkms.conf", "module", "kunit")]
+    if not sources[0].exists():
+        raise Failure(f"there is no {sources[0]}, so there is no module to build")
+    directory = MODULE / "-".join([kernel.resolve().name, *sorted(set(defines))])
+    with locked(MODULE / f"{directory.name}.lock"):
+        directory.mkdir(exist_ok=True)
+        # By content and without times: a file that changed is newer than its object.
+        keep = ("*.o", "*.ko", ".*.cmd", "*.mod", "*.mod.c", ".module-common*", "modules.order")
+        run(
+            ["rsync", "-rlpc", "--delete", *(f"--exclude={name}" for name in keep)]
+            + ["--exclude=Module.symvers", *(path for path in sources if path.exists()), directory],
+            "copying the module's sources",
+        )
+        flags = " ".join(f"-D{define}" for define in defines)
+        with (MODULE / f"{directory.name}.log").open("w") as log:
+            make(
+                ["-C", kernel / "headers", f"M={directory}", f"-j{os.cpu_count()}"]
+                + ([f"KCFLAGS={flags}"] if flags else [])
+                + ["modules"],
+                log,
+                f"building the module for {release}",
+                None,
+            )
+        for line in Path(log.name).read_text().splitlines():
+            if "warning: " in line:
+                print(line, file=sys.stderr)
+        if not (directory / "vmscan_policy.ko").exists():
+            raise Failure(f"{sources[0]} makes no vmscan_policy.ko at its own level")
+    return directory

@@ -1,0 +1,161 @@
+"""Tests of the hook series: it applies, each patch works by itself, and off it costs a branch."""
+
+import os
+import re
+import struct
+import tempfile
+from pathlib import Path
+
+from vmp.common import CACHE, REPO, Failure, locked, run
+from vmp.kernel import (
+    BUILD,
+    HOOKS,
+    PACKAGE,
+    Version,
+    apply_patches,
+    build_kernel,
+    configure,
+    fetch,
+    hook_patches,
+    make,
+    versions,
+)
+from vmp.report import Report
+
+KEY = "vmscan_flush_key"  # the static key of the flush point
+HOT = "shrink_folio_list"  # the function that the point is in
+JUMP_ENTRY = struct.Struct("<iiq")  # struct jump_entry: code, target, key, each relative to itself
+
+
+def applies(version: Version) -> None:
+    """Apply the series to the files of one release that it may touch; no fuzz is allowed."""
+    deb = fetch(version)
+    with tempfile.TemporaryDirectory() as tree:
+        unpack = (
+            'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" '
+            '| tar -xJ --strip-components=1 -C "$3" --wildcards "*/mm/*" "*/include/linux/*"'
+        )
+        run(["bash", "-c", unpack, "unpack", deb, PACKAGE, tree], f"extracting {deb.name}")
+        run(
+            ["quilt", "--quiltrc", "-", "push", "-a", "--fuzz=0"],
+            "quilt",
+            cwd=Path(tree),
+            env=os.environ | {"QUILT_PATCHES": str(HOOKS), "LC_ALL": "C"},
+        )
+
+
+def compiles(version: Version) -> None:
+    """Compile mm/ of one release with the series, and our files with W=1."""
+    tree = apply_patches(version, hook_patches(None))
+    build = BUILD / version.package / "mm"
+    build.mkdir(parents=True, exist_ok=True)
+    configure(tree, build, "plain", True)
+    base = ["-C", tree, f"O={build}", "LOCALVERSION=", f"-j{os.cpu_count()}"]
+    log_path = build.parent / "mm.log"
+    with log_path.open("w") as log:
+        make([*base, "prepare"], log, f"preparing {version.point}", None)
+        make([*base, "mm/"], log, f"compiling mm/ of {version.point}", None)
+        make([*base, "W=1", "mm/vmscan_policy.o", "mm/vmscan.o"], log, "compiling with W=1", None)
+    warnings = [line for line in log_path.read_text().splitlines() if "warning:" in line]
+    if warnings:
+        raise Failure("\n".join(warnings))
+
+
+def boots(kernel: Path) -> None:
+    """Boot a kernel and have it reclaim."""
+    script = REPO / "tools" / "tests" / "guest" / "reclaim"
+    run(
+        [REPO / "tools" / "vm", "--kernel", kernel, "--no-load", "--", script],
+        "booting and reclaiming",
+    )
+
+
+def symbols(kernel: Path) -> dict[str, tuple[int, int]]:
+    """Return address and size of each symbol of a kernel."""
+    listing = run(["nm", "-S", kernel / "vmlinux"], "listing symbols")
+    found = re.findall(r"^([0-9a-f]+) (?:([0-9a-f]+) )?\w (\S+)$", listing, re.MULTILINE)
+    return {name: (int(address, 16), int(size or "0", 16)) for address, size, name in found}
+
+
+def jump_sites(kernel: Path, known: dict[str, tuple[int, int]], key: str) -> list[int]:
+    """Return the addresses of the static branches on a key."""
+    headers = run(["objdump", "-h", kernel / "vmlinux"], "listing sections")
+    section = re.search(r" \.rodata\s+[0-9a-f]+\s+([0-9a-f]+)", headers)
+    if not section:
+        raise Failure("the kernel has no .rodata, where the jump table is")
+    start = int(section[1], 16)
+    with tempfile.NamedTemporaryFile() as dump:
+        command = ["objcopy", "-O", "binary", "--only-section=.rodata"]
+        run([*command, kernel / "vmlinux", dump.name], "reading the jump table")
+        data = Path(dump.name).read_bytes()
+    first, end = (known[f"__{edge}___jump_table"][0] for edge in ("start", "stop"))
+    sites = []
+    for address in range(first, end, JUMP_ENTRY.size):
+        code, _, relative_key = JUMP_ENTRY.unpack_from(data, address - start)
+        if address + 8 + (relative_key & ~3) == known[key][0]:
+            sites.append(address + code)
+    return sites
+
+
+def instructions(kernel: Path, function: str) -> list[str]:
+    """Return the disassembly of a function, an instruction a line."""
+    command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}"]
+    listing = run([*command, kernel / "vmlinux"], "disassembling")
+    return re.findall(r"^\s*([0-9a-f]+:\s+\S.*)$", listing, re.MULTILINE)
+
+
+def off_cost(on: Path, off: Path, report: Report) -> None:
+    """Check what the flush point adds to shrink_folio_list() while no policy is in force."""
+    known = symbols(on)
+    start, size = known[HOT]
+    sites = jump_sites(on, known, KEY)
+    if len(sites) != 1 or not start <= sites[0] < start + size:
+        where = ", ".join(f"{site:#x}" for site in sites) or "none"
+        raise Failure(f"{HOT}() is to have the only branch on {KEY}; the branches: {where}")
+    code = instructions(on, HOT)
+    branch = next(line for line in code if line.startswith(f"{sites[0]:x}:"))
+    if "nop" not in branch:
+        raise Failure(f"the branch is no nop while it is off: {branch}")
+    ours = [line for line in code if re.search(r"<(vmscan_(policy|flush)_|__srcu)", line)]
+    if ours:
+        raise Failure("code of the policies beside the branch:\n" + "\n".join(ours))
+    report.note(
+        f"{HOT}(): {len(code)} instructions with the option on, the branch one of them, "
+        f"{len(instructions(off, HOT))} with it off"
+    )
+
+
+def changed_lines() -> int:
+    """Return how many lines the series adds to or takes from existing files in mm/."""
+    text = "".join(patch.read_text() for patch in hook_patches(None))
+    files = re.split(r"^(?=--- )", text, flags=re.MULTILINE)
+    existing = [part for part in files if re.match(r"--- a/mm/", part)]
+    new = {"a/mm/vmscan_policy.c", "a/mm/vmscan_policy.h"}
+    return sum(
+        len(re.findall(r"^[+-](?![+-])", part, re.MULTILINE))
+        for part in existing
+        if part.split()[1] not in new
+    )
+
+
+def run_all(report: Report) -> None:
+    """Run the tests of the series."""
+    offered = versions()
+    report.note(f"the series changes {changed_lines()} lines of existing files in mm/")
+    for version in offered:
+        with report.check(f"the series applies to {version.point}"):
+            applies(version)
+    for version in (offered[0], offered[-1]):
+        with report.check(f"mm/ of {version.point} compiles without a warning"):
+            with locked(CACHE / "lock"):
+                compiles(version)
+    for count in range(1, len(hook_patches(None))):
+        with report.check(f"the series builds and boots up to patch {count}"):
+            boots(build_kernel(None, "plain", count))
+    on, off = build_kernel(None, "plain"), build_kernel(None, "off")
+    with report.check("the whole series boots"):
+        boots(on)
+    with report.check("the series boots with the option off"):
+        boots(off)
+    with report.check("off, the flush point is one static branch"):
+        off_cost(on, off, report)

@@ -1,0 +1,112 @@
+"""Checks of the sources that need no guest."""
+
+import tempfile
+from pathlib import Path
+
+from vmp.common import CACHE, REPO, Failure, run
+from vmp.kernel import build_kernel, find_version, hook_patches, hooked_source
+from vmp.report import Report
+
+TOOLS = REPO / "tools"
+
+
+def first_lines(directory: Path, interpreter: str) -> list[Path]:
+    """Return the scripts below `directory` whose first line names the interpreter."""
+    found = []
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.suffix in ("", ".sh"):
+            with path.open("rb") as handle:
+                line = handle.readline()
+            if line.startswith(b"#!") and line.strip().endswith(interpreter.encode()):
+                found.append(path)
+    return found
+
+
+def c_sources() -> list[Path]:
+    """Return the C files of the module and of its KUnit tests."""
+    return sorted(path for name in ("module", "kunit") for path in (REPO / name).glob("*.[ch]"))
+
+
+def checkpatch(tree: Path, arguments: list[str | Path]) -> None:
+    """Run the kernel's checkpatch --strict; raises Failure with what it found."""
+    script = tree / "scripts" / "checkpatch.pl"
+    command = ["perl", script, "--strict", "--no-tree", "--no-summary", "--terse", *arguments]
+    fail_on_output(command, "checkpatch")
+
+
+def fail_on_output(command: list[str | Path], what: str) -> None:
+    """Run a checker that is to be silent; raises Failure with its output or its failure."""
+    shell = ["bash", "-c", '"$@" 2>&1 || echo "exit status $?"', "check", *command]
+    output = run(shell, what).strip()
+    if output:
+        raise Failure(output)
+
+
+def module_warnings(kernel: Path) -> None:
+    """Build module and KUnit with W=1 and sparse, in a copy; raises Failure with warnings."""
+    with tempfile.TemporaryDirectory() as name:
+        copies = [REPO / "Kbuild", REPO / "dkms.conf", REPO / "module", REPO / "kunit"]
+        run(["cp", "-r", *copies, name], "copying the module's sources")
+        command = ["make", "-C", kernel / "headers", f"M={name}", "W=1", "C=2", "modules"]
+        output = run(["bash", "-c", '"$@" 2>&1', "make", *command], "building with W=1 and sparse")
+    warnings = [line for line in output.splitlines() if "warning:" in line or "error:" in line]
+    if warnings:
+        raise Failure("\n".join(warnings))
+
+
+def dkms_build(kernel: Path) -> None:
+    """Build the module as dkms does on a user's machine."""
+    settings = dict(
+        line.split("=", 1) for line in (REPO / "dkms.conf").read_text().splitlines() if "=" in line
+    )
+    name = settings["PACKAGE_NAME"].strip('"')
+    version = settings["PACKAGE_VERSION"].strip('"')
+    release = (kernel / "release").read_text().strip()
+    with tempfile.TemporaryDirectory() as temporary:
+        tree = Path(temporary) / "tree"
+        source = Path(temporary) / "src" / f"{name}-{version}"
+        tree.mkdir()
+        source.mkdir(parents=True)
+        files = ["Kbuild", "dkms.conf", "module", "kunit"]
+        run(["cp", "-r", *(REPO / file for file in files), source], "copying the sources")
+        options = ["--dkmstree", tree, "--sourcetree", source.parent, "-m", name, "-v", version]
+        kernel_options = ["-k", release, "--kernelsourcedir", kernel / "headers"]
+        run(["dkms", "add", *options], "dkms add")
+        run(["dkms", "build", *options, *kernel_options], "dkms build")
+        if not list(tree.rglob(f"{name}.ko*")):
+            raise Failure("dkms built no module")
+
+
+def run_all(report: Report) -> None:
+    """Run the static checks."""
+    tree = hooked_source(find_version(None))
+    for patch in hook_patches(None):
+        with report.check(f"checkpatch --strict {patch.name}"):
+            checkpatch(tree, [patch])
+    with report.check("checkpatch --strict module kunit"):
+        checkpatch(tree, ["-f", *c_sources()])
+    with report.check("kernel-doc of the hook header, module and kunit"):
+        header = tree / "include" / "linux" / "vmscan_policy.h"
+        fail_on_output(
+            [tree / "scripts" / "kernel-doc", "-none", "-Wall", header, *c_sources()], "kernel-doc"
+        )
+    with report.check("shellcheck"):
+        run_shell = first_lines(TOOLS, "bash") + [REPO / ".ci" / "run"]
+        fail_on_output(["shellcheck", "-x", "-P", "SCRIPTDIR", *run_shell], "shellcheck")
+    python = [TOOLS, *first_lines(TOOLS, "python3")]
+    ruff = CACHE / "venv" / "bin" / "ruff"
+    config = ["--config", TOOLS / "ruff.toml", "--no-cache", "-q"]
+    with report.check("ruff check"):
+        fail_on_output([ruff, "check", *config, *python], "ruff")
+    with report.check("ruff format"):
+        fail_on_output([ruff, "format", "--check", *config, *python], "ruff")
+    with report.check("man pages"):
+        pages = sorted((TOOLS / "man").glob("*.1"))
+        fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
+    with report.check("unit tests of the tools"):
+        run(["python3", "-m", "unittest", "discover", "-s", TOOLS / "tests"], "unit tests")
+    kernel = build_kernel(None, "plain")
+    with report.check("module and kunit without a warning: W=1, sparse"):
+        module_warnings(kernel)
+    with report.check("dkms builds the module"):
+        dkms_build(kernel)
