@@ -1,0 +1,114 @@
+#!/bin/bash
+# Each debugfs file takes what is right, and refuses all else without effect.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+state() { (cd "$POLICY" && grep -H . flush/policy flush/max_folios flush/observe bypass profile abi); }
+
+# accept FILE TEXT READS
+accept() {
+	echo "$2" >"$POLICY/$1" || fail "$1 doesn't take '$2'"
+	[[ $(<"$POLICY/$1") == "$3" ]] || fail "$1 reads '$(<"$POLICY/$1")' after '$2', not '$3'"
+}
+
+# refuse FILE TEXT ERROR MESSAGE: the log says once more what is allowed.
+refuse() {
+	local before after error lines
+
+	before=$(state)
+	lines=$(dmesg | grep -cF "vmscan_policy: $4" || true)
+	# Without the locale's own words, and of the write alone.
+	error=$({ printf '%s' "$2" >"$POLICY/$1"; } 2>&1) && fail "$1 takes '$2'"
+	[[ $error == *": $3" ]] || fail "$1, '$2': not '$3' but: $error"
+	after=$(state)
+	[[ $before == "$after" ]] || fail "$1, '$2' is refused and changes: $after"
+	(($(dmesg | grep -cF "vmscan_policy: $4" || true) == lines + 1)) ||
+		fail "$1, '$2': the log doesn't say '$4'"
+}
+
+export LC_ALL=C
+invalid="Invalid argument"
+range="Numerical result out of range"
+dmesg >/dev/null || fail "dmesg doesn't work"
+
+[[ $(state) == "flush/policy:[stock] batch
+flush/max_folios:64
+flush/observe:0
+bypass:0
+profile:[stock] max
+abi:abi 1
+abi:module "*"
+abi:kernel $(uname -r)" ]] || fail "not as after loading: $(state)"
+
+accept flush/policy batch "stock [batch]"
+accept flush/policy stock "[stock] batch"
+for number in 1 31 4096 64; do
+	accept flush/max_folios "$number" "$number"
+done
+accept flush/observe 1 1
+accept flush/observe 0 0
+accept bypass 1 1
+accept bypass 0 0
+
+accept profile max "stock [max]"
+for file in "$POLICY"/*/policy; do
+	[[ $(<"$file") != "[stock]"* ]] || fail "profile max leaves $file at stock"
+done
+accept profile stock "[stock] max"
+for file in "$POLICY"/*/policy; do
+	[[ $(<"$file") == "[stock]"* ]] || fail "profile stock leaves $file at $(<"$file")"
+done
+accept flush/policy batch "stock [batch]"
+
+policies="flush/policy takes one of: stock batch"
+folios="flush/max_folios takes a number from 1 to 4096"
+too_long="a write takes 64 characters at most"
+refuse flush/policy nonsense "$invalid" "$policies"
+refuse flush/policy "stock batch" "$invalid" "$policies"
+refuse flush/policy $'\n' "$invalid" "$policies"
+refuse flush/policy "$(printf 'x%.0s' {1..65})" "$invalid" "$too_long"
+refuse profile batch "$invalid" "profile takes one of: stock max"
+refuse flush/max_folios 0 "$range" "$folios"
+refuse flush/max_folios 4097 "$range" "$folios"
+refuse flush/max_folios 99999999999 "$range" "$folios"
+# The log takes ten lines in five seconds from one place.
+sleep 5
+refuse flush/max_folios -1 "$invalid" "$folios"
+refuse flush/max_folios many "$invalid" "$folios"
+refuse flush/max_folios "31 64" "$invalid" "$folios"
+refuse flush/max_folios "$(printf '0%.0s' {1..65})" "$invalid" "$too_long"
+refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
+refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
+refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
+refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
+
+for file in abi flush/stats; do
+	[[ $(stat -c %a "$POLICY/$file") == 444 ]] || fail "$file has a mode for writing"
+	! (echo 1 >"$POLICY/$file") 2>/dev/null || fail "$file can be written"
+done
+grep -qvE '^[a-z_]+ [0-9]+$' "$STATS" && fail "stats has a line that isn't 'name value'"
+
+memcg_new 64M
+swap_new
+in_memcg "$BIN/madvise" "$(scaled 12)" anon &
+pid=$!
+declare -A start=() bypassed=() end=()
+read_stats start
+sleep "$(scaled 2)"
+echo 1 >"$POLICY/bypass"
+# A reclaim call that has begun ends as it began.
+sleep 1
+read_stats bypassed
+((bypassed[deferred] > start[deferred])) || fail "batch defers nothing"
+sleep "$(scaled 2)"
+read_stats end
+((end[deferred] == bypassed[deferred])) || fail "bypass doesn't keep folios from being deferred"
+[[ $(<"$POLICY/flush/policy") == "stock [batch]" ]] || fail "bypass changes the policy"
+echo 0 >"$POLICY/bypass"
+sleep "$(scaled 2)"
+read_stats end
+((end[deferred] > bypassed[deferred])) || fail "after the bypass batch defers nothing"
+wait "$pid" || fail "the load failed with status $?"
+set_policy stock
+check_stats

@@ -1,0 +1,36 @@
+#!/bin/bash
+# Without the flush writes are lost, and the test that lostwrite.sh runs sees it.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+[[ ${VMP_FAULT_DIR:-} ]] || {
+	echo "VMP_FAULT_DIR doesn't name a module built with VMP_FAULT_NO_FLUSH"
+	exit 4
+}
+
+restore_module() {
+	local status=$?
+
+	if lsmod | grep -q '^vmscan_policy '; then
+		set_policy stock
+		rmmod vmscan_policy
+	fi
+	clean_up "$status"
+}
+trap restore_module EXIT
+
+memcg_new 16M
+swap_new
+rmmod vmscan_policy
+insmod "$VMP_FAULT_DIR/vmscan_policy.ko"
+set_policy batch
+# As soon as it is seen; a busy host may leave no CPU for the writers at first.
+for kind in anon shmem; do
+	for max_folios in 64 512; do
+		set_max_folios "$max_folios"
+		for ((try = 0, status = 0; try < 8 && !status; try++)); do
+			result=$(in_memcg "$BIN/lostwrite" "$kind" 2 2>&1) || status=$?
+			echo "$kind, $max_folios: $result"
+		done
+		((status == 3)) || fail "$kind, $max_folios: no lost write was seen (status $status)"
+	done
+done

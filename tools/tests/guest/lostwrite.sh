@@ -1,0 +1,29 @@
+#!/bin/bash
+# lostwrite.sh anon|shmem: no write is lost, whatever the policy and the LRU.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+memcg_new 16M
+swap_new
+hundredths=$(scaled 250)
+seconds=$((hundredths / 100)).$(printf %02d $((hundredths % 100)))
+for lru in mglru classic; do
+	set_lru "$lru"
+	for max_folios in stock 1 31 64 512 4096; do
+		set_policy stock
+		if [[ $max_folios != stock ]]; then
+			set_max_folios "$max_folios"
+			set_policy batch
+		fi
+		# shellcheck disable=SC2034 # filled by name
+		declare -A before=() after=()
+		read_stats before
+		result=$(in_memcg "$BIN/lostwrite" "$1" "$seconds" 2>&1) ||
+			fail "$lru, $max_folios: $result"
+		set_policy stock
+		read_stats after
+		echo "$lru, $max_folios: $result;$(stats_delta before after)"
+		check_stats
+	done
+done
