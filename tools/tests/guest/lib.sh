@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # the scripts that source this use the variables
 # What the guest tests share: settings of the module, memcgs, swap, a load.
 # A test says what is wrong by fail; all that it prints goes to "# " lines.
 
@@ -97,6 +97,8 @@ memcg_remove() {
 
 	[[ -d $VMP_MEMCG ]] || return 0
 	echo 1 >"$VMP_MEMCG/cgroup.kill"
+	# Program text that others have mapped too would keep the memcg around.
+	echo 1G 2>/dev/null >"$VMP_MEMCG/memory.reclaim" || true
 	for ((try = 0; try < 100; try++)); do
 		! rmdir "$VMP_MEMCG" 2>/dev/null || return 0
 		sleep 0.1

@@ -9,12 +9,10 @@
 /* Each writer has a PMD: what one MADV_PAGEOUT call takes at a time is hot. */
 #define NR_COLD		(12 * PMD_PAGES)
 /* So few pages that the writer's CPU has all of their TLB entries. */
-#define WINDOW		48
-#define ROUNDS		400
+#define WINDOW		16
+#define ROUNDS		1000
 /* A writer outlasts a batch in its window: it mustn't fault, but write. */
 #define WINDOW_SECONDS	0.05
-/* Pauses of the reclaimers, in which the writers get their TLB entries back. */
-#define MAX_PAUSE_US	8000
 #define COLD_PAGES	64
 #define COLD_PAUSE_US	2000
 
@@ -112,8 +110,11 @@ int main(int argc, char **argv)
 	for (i = 0; i < nr_writers; i++)
 		threads[i] = start_thread(write_pages, (void *)i);
 	while (time_left()) {
+		double start = now();
+
 		page_out(mem, nr_writers * PMD_PAGES);
-		usleep(rand() % MAX_PAUSE_US);
+		/* As long again for the writers to get their pages back. */
+		usleep((now() - start) * 1e6);
 	}
 	for (i = 0; i < nr_writers; i++) {
 		pthread_join(threads[i], NULL);

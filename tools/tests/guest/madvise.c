@@ -10,8 +10,22 @@
 #define PASSES		4
 
 static char *mem;
+static bool shmem, huge;
 
-/* Each round starts with fresh memory, which is where huge pages come from. */
+/* Without page tables, because huge pages come only where there are none. */
+static void get_fresh(char *own)
+{
+	if (shmem) {
+		if (madvise(own, PMD, MADV_REMOVE))
+			die("madvise");
+	} else if (mmap(own, PMD, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != own) {
+		die("mmap");
+	}
+	if (huge && madvise(own, PMD, MADV_HUGEPAGE))
+		die("madvise");
+}
+
 static void *own_pages(void *arg)
 {
 	size_t owner = (uintptr_t)arg, base = owner * PMD_PAGES, i;
@@ -19,10 +33,7 @@ static void *own_pages(void *arg)
 	char *own = mem + base * PAGE;
 
 	for (gen = 0; time_left(); gen++) {
-		/* MADV_REMOVE is for shmem, and refused for the other kind. */
-		if (madvise(own, PMD, MADV_REMOVE) &&
-		    madvise(own, PMD, MADV_DONTNEED))
-			die("madvise");
+		get_fresh(own);
 		for (i = 0; i < PMD_PAGES; i++) {
 			gens[i] = gen;
 			fill_page(own + i * PAGE, base + i, gen);
@@ -42,15 +53,13 @@ static void *own_pages(void *arg)
 
 int main(int argc, char **argv)
 {
-	bool shmem = argc > 2 && !strcmp(argv[2], "shmem");
-	bool huge = argc > 3 && !strcmp(argv[3], "huge");
 	pthread_t owners[NR_OWNERS];
 	size_t i;
 
+	shmem = argc > 2 && !strcmp(argv[2], "shmem");
+	huge = argc > 3 && !strcmp(argv[3], "huge");
 	set_deadline(argc > 1 ? argv[1] : NULL);
 	mem = map_pages(NR_PAGES, shmem ? shmem_file(NR_PAGES) : -1);
-	if (huge && madvise(mem, NR_PAGES * PAGE, MADV_HUGEPAGE))
-		die("madvise");
 	for (i = 0; i < NR_OWNERS; i++)
 		owners[i] = start_thread(own_pages, (void *)i);
 	for (i = 0; i < NR_OWNERS; i++)
