@@ -29,8 +29,8 @@ set_policy batch
 for kind in shmem anon; do
 	for max_folios in 64 512; do
 		set_max_folios "$max_folios"
-		for ((try = 0, status = 0; try < 5 && !status; try++)); do
-			result=$(in_memcg "$BIN/lostwrite" "$kind" 4 2>&1) || status=$?
+		for ((try = 0, status = 0; try < 8 && !status; try++)); do
+			result=$(in_memcg "$BIN/lostwrite" "$kind" 3 2>&1) || status=$?
 			echo "$kind, $max_folios: $result"
 		done
 		((status == 0 || status == 3)) || fail "$kind, $max_folios: failed with status $status"

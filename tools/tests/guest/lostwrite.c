@@ -8,9 +8,12 @@
 #define MAX_WRITERS	8
 /* Each writer has a PMD: what one MADV_PAGEOUT call takes at a time is hot. */
 #define NR_COLD		(12 * PMD_PAGES)
-/* So few pages that the writer's CPU has all of their TLB entries. */
-#define WINDOW		16
-#define ROUNDS		1000
+/*
+ * So few pages that the writer's CPU has all of their TLB entries; so many that
+ * most aren't in its LRU cache, from where another CPU can't isolate them.
+ */
+#define WINDOW		128
+#define ROUNDS		200
 /* A writer outlasts a batch in its window: it mustn't fault, but write. */
 #define WINDOW_SECONDS	0.05
 #define COLD_PAGES	64
