@@ -39,13 +39,14 @@ set_lru() {
 }
 
 # read_stats ARRAY: the associative array gets flush/stats, by name.
+# Through a pipe: the shell would seek back and read on in text that has changed.
 read_stats() {
 	local -n array_ref=$1
 	local name value
 
 	while read -r name value; do
 		array_ref[$name]=$value
-	done <"$STATS"
+	done < <(cat "$STATS")
 }
 
 # stats_delta BEFORE AFTER: print what has grown.
