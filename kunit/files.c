@@ -6,12 +6,15 @@
 
 static const char *const policies[] = { "stock", "batch" };
 static const char *const profiles[] = { "stock", "max" };
+static const char *const agings[] = { "stop", "continue", "async" };
+static const char *const floors[] = { "none", "small", "always" };
 
 struct choice_case {
 	const char *file;
 	const char *text;
 	const char *const *names;
 	int want;
+	unsigned int nr_names;
 };
 
 static const struct choice_case choice_cases[] = {
@@ -32,6 +35,12 @@ static const struct choice_case choice_cases[] = {
 	{ "profile", "max", profiles, 1 },
 	{ "profile", "batch", profiles, -EINVAL },
 	{ "profile", "", profiles, -EINVAL },
+	{ "aging/policy", "stop", agings, 0, 3 },
+	{ "aging/policy", "async\n", agings, 2, 3 },
+	{ "aging/policy", "stock", agings, -EINVAL, 3 },
+	{ "scan/floor", "none", floors, 0, 3 },
+	{ "scan/floor", "always\n", floors, 2, 3 },
+	{ "scan/floor", "32", floors, -EINVAL, 3 },
 };
 
 static void choice_desc(const struct choice_case *c, char *desc)
@@ -46,8 +55,8 @@ static void choice_test(struct kunit *test)
 {
 	const struct choice_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, vmp_parse_choice(c->file, c->text, c->names, 2),
-			c->want);
+	KUNIT_EXPECT_EQ(test, vmp_parse_choice(c->file, c->text, c->names,
+					       c->nr_names ?: 2), c->want);
 }
 
 struct number_case {
@@ -63,6 +72,8 @@ struct number_case {
 #define FOLIOS(text, err, want) \
 	{ "flush/max_folios", text, VMP_FLUSH_FOLIOS_MIN, \
 	  VMP_FLUSH_FOLIOS_MAX, err, want }
+#define BATCH(text, err, want) \
+	{ "scan/batch", text, 1, VMP_SCAN_BATCH_MAX, err, want }
 #define SWITCH(file, text, err, want) \
 	{ file, text, 0, 1, err, want }
 
@@ -83,6 +94,11 @@ static const struct number_case number_cases[] = {
 	FOLIOS("31 32", -EINVAL, UNCHANGED),
 	FOLIOS("3.1", -EINVAL, UNCHANGED),
 	FOLIOS(" 31", -EINVAL, UNCHANGED),
+	BATCH("1", 0, 1),
+	BATCH("4096\n", 0, 4096),
+	BATCH("0", -ERANGE, UNCHANGED),
+	BATCH("4097", -ERANGE, UNCHANGED),
+	BATCH("-64", -EINVAL, UNCHANGED),
 	SWITCH("flush/observe", "0", 0, 0),
 	SWITCH("flush/observe", "1\n", 0, 1),
 	SWITCH("flush/observe", "2", -ERANGE, UNCHANGED),

@@ -4,8 +4,8 @@
 
 #include <linux/vmscan_policy.h>
 
-#if VMSCAN_POLICY_ABI != 1
-#error "vmscan_policy supports hook ABI 1: update it, or the hooks of this kernel."
+#if VMSCAN_POLICY_ABI != 3
+#error "vmscan_policy supports hook ABI 3: update it, or the hooks of this kernel."
 #endif
 
 /*
@@ -22,5 +22,18 @@
 #pragma weak vmscan_flush_pageout
 #pragma weak vmscan_flush_activate
 #pragma weak vmscan_flush_keep
+#pragma weak vmscan_scan_gens
+#pragma weak vmscan_scan_unprotected
+#pragma weak vmscan_scan_below_min
+#pragma weak vmscan_scan_age
+#pragma weak vmscan_scan_evict
+#pragma weak vmscan_scan_should_abort
+#pragma weak vmscan_age_memcg
+#pragma weak vmscan_evicted_wake_flusher
+#pragma weak vmscan_evicted_wait
+#pragma weak vmscan_evicted_account
+#pragma weak vmscan_node_set_writeback
+#pragma weak vmscan_node_set_congested
+#pragma weak vmscan_node_throttle
 
 #endif /* _VMP_COMPAT_H */

@@ -13,11 +13,23 @@
 
 #include "internal.h"
 
-static const struct vmp_point *const points[] = {
-	&vmp_flush_point,
+enum {
+	POINT_FLUSH,
+	POINT_SCAN,
+	POINT_AGING,
+	POINT_WRITEBACK,
+	POINT_THROTTLE,
+	NR_POINTS,
 };
 
-#define NR_POINTS	ARRAY_SIZE(points)
+static const struct vmp_point *const points[NR_POINTS] = {
+	[POINT_FLUSH] = &vmp_flush_point,
+	[POINT_SCAN] = &vmp_scan_point,
+	[POINT_AGING] = &vmp_aging_point,
+	[POINT_WRITEBACK] = &vmp_writeback_point,
+	[POINT_THROTTLE] = &vmp_throttle_point,
+};
+
 #define MAX_POLICIES	8
 
 /* For each point the index of a policy. */
@@ -31,59 +43,88 @@ struct vmp_profile {
 };
 
 static const struct vmp_profile profiles[] = {
-	{ .name = "stock" },
-	{ .name = "max", .choice = { .policy = { 1 } } },
+	{
+		.name = "stock",
+		.choice.policy[POINT_AGING] = VMP_AGING_CONTINUE,
+	},
+	{
+		.name = "max",
+		.choice.policy = {
+			[POINT_FLUSH] = 1,
+			[POINT_SCAN] = 1,
+			[POINT_AGING] = VMP_AGING_CONTINUE,
+			[POINT_WRITEBACK] = 1,
+			[POINT_THROTTLE] = VMP_THROTTLE_ALL,
+		},
+	},
 };
 
 static DEFINE_MUTEX(control_lock);
 static struct vmp_choice current_choice;
-static struct vmscan_policy_ops *published;
+static struct vmp_set *published;
 static struct dentry *root;
 
-static struct vmscan_policy_ops *make_ops(const struct vmp_choice *choice)
+static const struct vmp_policy *chosen(const struct vmp_choice *choice,
+				       unsigned int point)
 {
-	struct vmscan_policy_ops *ops = kzalloc(sizeof(*ops), GFP_KERNEL);
+	return &points[point]->policies[choice->policy[point]];
+}
+
+static struct vmp_set *make_set(const struct vmp_choice *choice)
+{
+	struct vmp_set *set = kzalloc(sizeof(*set), GFP_KERNEL);
 	unsigned int i;
 
-	if (!ops)
+	if (!set)
 		return NULL;
 
-	ops->abi = VMSCAN_POLICY_ABI;
+	set->ops.abi = VMSCAN_POLICY_ABI;
 #ifdef VMP_FAULT_ABI
 	/* Test build: a module that was built for another kernel's hooks. */
-	ops->abi++;
+	set->ops.abi++;
 #endif
-	ops->owner = THIS_MODULE;
-	ops->name = KBUILD_MODNAME;
-	for (i = 0; i < NR_POINTS; i++) {
-		const struct vmp_policy *policy =
-			&points[i]->policies[choice->policy[i]];
+	set->ops.owner = THIS_MODULE;
+	set->ops.name = KBUILD_MODNAME;
+	set->aging = choice->policy[POINT_AGING];
+	set->feedback = choice->policy[POINT_WRITEBACK];
+	set->throttle = choice->policy[POINT_THROTTLE];
+	for (i = 0; i < NR_POINTS; i++)
+		if (chosen(choice, i)->fill)
+			chosen(choice, i)->fill(&set->ops);
 
-		if (policy->fill)
-			policy->fill(ops);
-	}
+	return set;
+}
 
-	return ops;
+/* No reclaimer uses the policies of @old any more: end what they left to do. */
+static void retire(const struct vmp_choice *old)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_POINTS; i++)
+		if (chosen(old, i)->retire)
+			chosen(old, i)->retire();
 }
 
 /* Put @choice in force, from nothing or in place of what there is. */
 static int publish(const struct vmp_choice *choice)
 {
-	struct vmscan_policy_ops *ops = make_ops(choice);
+	struct vmp_set *set = make_set(choice);
+	struct vmp_choice old = current_choice;
 	int err;
 
-	if (!ops)
+	if (!set)
 		return -ENOMEM;
 
-	err = published ? vmscan_policy_replace(published, ops) :
-			  vmscan_policy_register(ops);
+	err = published ? vmscan_policy_replace(&published->ops, &set->ops) :
+			  vmscan_policy_register(&set->ops);
 	if (err) {
-		kfree(ops);
+		kfree(set);
 		return err;
 	}
 	kfree(published);
-	published = ops;
+	published = set;
 	current_choice = *choice;
+	retire(&old);
 
 	return 0;
 }
@@ -98,9 +139,10 @@ void vmp_control_detach(void)
 {
 	mutex_lock(&control_lock);
 	if (published) {
-		vmscan_policy_unregister(published);
+		vmscan_policy_unregister(&published->ops);
 		kfree(published);
 		published = NULL;
+		retire(&current_choice);
 	}
 	mutex_unlock(&control_lock);
 }
@@ -123,17 +165,6 @@ int vmp_control_attach(void)
 	return err;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_attach);
-
-static void show_names(struct seq_file *m, const char *const *names,
-		       unsigned int nr, unsigned int current_name)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		seq_printf(m, i == current_name ? "%s[%s]" : "%s%s",
-			   i ? " " : "", names[i]);
-	seq_putc(m, '\n');
-}
 
 static unsigned int policy_names(const struct vmp_point *point,
 				 const char **names)
@@ -162,7 +193,7 @@ static int policy_show(struct seq_file *m, void *v)
 	const char *names[MAX_POLICIES];
 	unsigned int nr = policy_names(points[point], names);
 
-	show_names(m, names, nr, READ_ONCE(current_choice.policy[point]));
+	vmp_show_names(m, names, nr, READ_ONCE(current_choice.policy[point]));
 
 	return 0;
 }
@@ -197,6 +228,25 @@ static ssize_t policy_write(struct file *file, const char __user *ubuf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(policy);
 
+static int in_effect_show(struct seq_file *m, void *v)
+{
+	const struct vmp_point *needs =
+		points[(unsigned long)m->private]->needs;
+	unsigned int i;
+
+	for (i = 0; i < NR_POINTS; i++)
+		if (points[i] == needs && !READ_ONCE(current_choice.policy[i]))
+			break;
+	if (i < NR_POINTS)
+		seq_printf(m, "no: %s/policy is %s\n", needs->name,
+			   needs->policies[0].name);
+	else
+		seq_puts(m, "yes\n");
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(in_effect);
+
 static int profile_show(struct seq_file *m, void *v)
 {
 	const char *names[MAX_POLICIES];
@@ -209,7 +259,7 @@ static int profile_show(struct seq_file *m, void *v)
 			    sizeof(current_choice)))
 			break;
 	mutex_unlock(&control_lock);
-	show_names(m, names, nr, i);
+	vmp_show_names(m, names, nr, i);
 
 	return 0;
 }
@@ -281,6 +331,7 @@ int vmp_control_init(void)
 		return -EOPNOTSUPP;
 	}
 
+	current_choice = profiles[0].choice;
 	err = vmp_control_attach();
 	if (err)
 		return err;
@@ -294,6 +345,9 @@ int vmp_control_init(void)
 
 		debugfs_create_file("policy", 0644, dir, (void *)i,
 				    &policy_fops);
+		if (points[i]->needs)
+			debugfs_create_file("in_effect", 0444, dir, (void *)i,
+					    &in_effect_fops);
 		points[i]->create_files(dir);
 	}
 

@@ -3,6 +3,7 @@
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
+#include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -94,11 +95,52 @@ char *vmp_copy_text(const char __user *ubuf, size_t count)
 	return memdup_user_nul(ubuf, count);
 }
 
+/**
+ * vmp_show_names() - print names, the current one in brackets
+ * @m: the file
+ * @names: the names
+ * @nr_names: how many they are
+ * @current_name: the index of the current one; @nr_names for none
+ */
+void vmp_show_names(struct seq_file *m, const char *const *names,
+		    unsigned int nr_names, unsigned int current_name)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_names; i++)
+		seq_printf(m, i == current_name ? "%s[%s]" : "%s%s",
+			   i ? " " : "", names[i]);
+	seq_putc(m, '\n');
+}
+
+/**
+ * vmp_show_counters() - print per-CPU counters, a line each
+ * @m: the file
+ * @names: their names
+ * @counters: an array of counters on each CPU
+ * @nr: how many they are
+ */
+void vmp_show_counters(struct seq_file *m, const char *const *names,
+		       const u64 __percpu *counters, unsigned int nr)
+{
+	unsigned int i;
+	int cpu;
+
+	for (i = 0; i < nr; i++) {
+		u64 sum = 0;
+
+		for_each_possible_cpu(cpu)
+			sum += READ_ONCE(per_cpu_ptr(counters, cpu)[i]);
+		seq_printf(m, "%s %llu\n", names[i], sum);
+	}
+}
+
 static int number_show(struct seq_file *m, void *v)
 {
 	const struct vmp_number *number = m->private;
 
-	seq_printf(m, "%u\n", number->get());
+	seq_printf(m, "%u\n",
+		   number->value ? READ_ONCE(*number->value) : number->get());
 
 	return 0;
 }
@@ -116,9 +158,14 @@ static ssize_t number_write(struct file *file, const char __user *ubuf,
 
 	err = vmp_parse_number(number->path, text, number->min, number->max,
 			       &value);
-	if (!err)
-		err = number->set(value);
 	kfree(text);
+	if (err)
+		return err;
+
+	if (number->value)
+		WRITE_ONCE(*number->value, value);
+	else
+		err = number->set(value);
 
 	return err ?: count;
 }
@@ -133,4 +180,46 @@ void vmp_create_number(struct dentry *dir, const struct vmp_number *number)
 {
 	debugfs_create_file(kbasename(number->path), 0644, dir, (void *)number,
 			    &number_fops);
+}
+
+static int option_show(struct seq_file *m, void *v)
+{
+	const struct vmp_option *option = m->private;
+
+	vmp_show_names(m, option->names, option->nr_names,
+		       READ_ONCE(*option->value));
+
+	return 0;
+}
+
+static ssize_t option_write(struct file *file, const char __user *ubuf,
+			    size_t count, loff_t *ppos)
+{
+	const struct vmp_option *option = file_inode(file)->i_private;
+	char *text = vmp_copy_text(ubuf, count);
+	int value;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+
+	value = vmp_parse_choice(option->path, text, option->names,
+				 option->nr_names);
+	kfree(text);
+	if (value < 0)
+		return value;
+	WRITE_ONCE(*option->value, value);
+
+	return count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(option);
+
+/**
+ * vmp_create_option() - create the file of an option
+ * @dir: the directory
+ * @option: the option; has to stay for as long as the file does
+ */
+void vmp_create_option(struct dentry *dir, const struct vmp_option *option)
+{
+	debugfs_create_file(kbasename(option->path), 0644, dir, (void *)option,
+			    &option_fops);
 }

@@ -201,16 +201,10 @@ static const struct vmp_policy flush_policies[] = {
 
 static int stats_show(struct seq_file *m, void *v)
 {
-	unsigned int largest = 0, i;
+	unsigned int largest = 0;
 	int cpu;
 
-	for (i = 0; i < NR_STATS; i++) {
-		u64 sum = 0;
-
-		for_each_possible_cpu(cpu)
-			sum += READ_ONCE(per_cpu(flush_stats.count[i], cpu));
-		seq_printf(m, "%s %llu\n", stat_names[i], sum);
-	}
+	vmp_show_counters(m, stat_names, flush_stats.count, NR_STATS);
 	for_each_possible_cpu(cpu)
 		largest = max(largest,
 			      READ_ONCE(per_cpu(flush_stats.largest_batch,
@@ -222,25 +216,12 @@ static int stats_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
 
-static unsigned int max_folios_get(void)
-{
-	return READ_ONCE(max_folios);
-}
-
-static int max_folios_set(unsigned int value)
-{
-	WRITE_ONCE(max_folios, value);
-
-	return 0;
-}
-
 static const struct vmp_number flush_numbers[] = {
 	{
 		.path = "flush/max_folios",
 		.min = VMP_FLUSH_FOLIOS_MIN,
 		.max = VMP_FLUSH_FOLIOS_MAX,
-		.get = max_folios_get,
-		.set = max_folios_set,
+		.value = &max_folios,
 	},
 	{
 		.path = "flush/observe",

@@ -5,12 +5,33 @@
 
 static int __init vmp_init(void)
 {
-	return vmp_control_init();
+	int err = vmp_throttle_init();
+
+	if (err)
+		return err;
+
+	err = vmp_aging_init();
+	if (err)
+		goto end_throttle;
+
+	err = vmp_control_init();
+	if (err)
+		goto end_aging;
+
+	return 0;
+
+end_aging:
+	vmp_aging_exit();
+end_throttle:
+	vmp_throttle_exit();
+	return err;
 }
 
 static void __exit vmp_exit(void)
 {
 	vmp_control_exit();
+	vmp_aging_exit();
+	vmp_throttle_exit();
 	vmp_observe_set(0);
 }
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The aging point: when a pass of scan=budget makes a new generation, and what
+ * that means for the rest of the pass.
+ *
+ * Eviction takes from the oldest of at least three generations. Making the next
+ * one walks the page tables of all processes of the memcg, which is the longest
+ * wait that a reclaimer has. "async" has a worker do that while something cold
+ * is left to evict.
+ */
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/memcontrol.h>
+#include <linux/mmzone.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/swap.h>
+#include <kunit/visibility.h>
+
+#include "internal.h"
+
+/*
+ * "async" asks for a new generation when the last cold one has less than this
+ * part of all evictable pages left. Reclaim evicts these while a worker walks.
+ */
+#define ASYNC_SHARE	32
+
+enum vmp_aging_stat {
+	STAT_SYNC,		/* generations made by a reclaimer */
+	STAT_FAILED,		/* ... not made: another task was at it */
+	STAT_WAITED,		/* waits for that task, of one tick each */
+	STAT_ASYNC,		/* generations made by a worker */
+	STAT_STALE,		/* ... found made when the worker came */
+	STAT_OFFLINE,		/* ... not due any more: the memcg was removed */
+	STAT_REQUESTS,		/* requests to a worker by what became of them */
+	NR_AGING_STATS = STAT_REQUESTS + VMP_GONE + 1,
+};
+
+static const char *const stat_names[NR_AGING_STATS] = {
+	[STAT_SYNC] = "sync",
+	[STAT_FAILED] = "failed",
+	[STAT_WAITED] = "waited",
+	[STAT_ASYNC] = "async",
+	[STAT_STALE] = "stale",
+	[STAT_OFFLINE] = "offline",
+	[STAT_REQUESTS + VMP_QUEUED] = "queued",
+	[STAT_REQUESTS + VMP_MERGED] = "merged",
+	[STAT_REQUESTS + VMP_FULL] = "full",
+	[STAT_REQUESTS + VMP_GONE] = "gone",
+};
+
+static DEFINE_PER_CPU(u64 [NR_AGING_STATS], aging_stats);
+static struct vmp_aging_queue aging_queue;
+
+static void count_stat(unsigned int stat)
+{
+	this_cpu_inc(aging_stats[stat]);
+}
+
+/**
+ * vmp_aging_cold() - is there a generation to evict from?
+ * @gens: the evictable generations
+ *
+ * Return: false if eviction is impossible until the next aging.
+ */
+bool vmp_aging_cold(const struct vmscan_gens *gens)
+{
+	return gens->nr_gens > MIN_NR_GENS;
+}
+
+/**
+ * vmp_aging_decide() - is it time for a new generation?
+ * @aging: the policy
+ * @gens: the evictable generations
+ * @evictable: the pages in them
+ * @priority: of the pass
+ *
+ * "stop" decides as the stock loop does, which never ages at the default
+ * priority, and above that keeps the youngest and the oldest generation from
+ * being too large and too small a part of all. "continue" decides as Linux 7.2
+ * does. "async" asks a worker when the last cold generation is about to run out;
+ * not earlier, because a generation made right after another one has no pages
+ * and is no use.
+ *
+ * Return: whether it is, and who is to make it.
+ */
+VISIBLE_IF_KUNIT enum vmp_age vmp_aging_decide(enum vmp_aging aging,
+					       const struct vmscan_gens *gens,
+					       unsigned long evictable,
+					       int priority)
+{
+	bool raised = priority < DEF_PRIORITY;
+	bool few = gens->nr_gens == MIN_NR_GENS + 1;
+	bool old_small, young_large, old_left;
+
+	if (!vmp_aging_cold(gens))
+		return raised || aging != VMP_AGING_STOP ? VMP_AGE_NOW :
+							   VMP_AGE_NO;
+	if (!few)
+		return VMP_AGE_NO;
+
+	old_small = gens->nr_pages[0] * (MIN_NR_GENS + 2) < evictable;
+	old_left = gens->nr_pages[0] >= evictable / ASYNC_SHARE;
+	young_large = gens->nr_pages[MIN_NR_GENS] * MIN_NR_GENS > evictable;
+
+	switch (aging) {
+	case VMP_AGING_STOP:
+		return raised && (young_large || old_small) ? VMP_AGE_NOW :
+							      VMP_AGE_NO;
+	case VMP_AGING_CONTINUE:
+		return raised ? VMP_AGE_NOW : VMP_AGE_NO;
+	case VMP_AGING_ASYNC:
+		return old_left ? VMP_AGE_NO : VMP_AGE_LATER;
+	}
+
+	return VMP_AGE_NO;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_aging_decide);
+
+/*
+ * Where nothing is left to evict and another task makes the generation, a pass
+ * that just fails runs through all priorities while that task is busy, and with
+ * enough such passes into the OOM killer. So wait for a tick.
+ */
+static bool age_now(struct vmscan_scan_ctx *ctx, const struct vmscan_gens *gens)
+{
+	if (vmscan_scan_age(ctx, gens->max_seq)) {
+		count_stat(STAT_SYNC);
+		return true;
+	}
+
+	count_stat(STAT_FAILED);
+	if (!vmp_aging_cold(gens)) {
+		count_stat(STAT_WAITED);
+		schedule_timeout_killable(1);
+	}
+
+	return false;
+}
+
+static bool age_later(struct vmscan_scan_ctx *ctx,
+		      const struct vmscan_gens *gens)
+{
+	const struct vmp_aging_request request = {
+		.memcg = ctx->memcg,
+		.nid = ctx->nid,
+		.max_seq = gens->max_seq,
+		.can_swap = ctx->can_swap,
+	};
+	enum vmp_queued queued = vmp_aging_queue_add(&aging_queue, &request);
+
+	count_stat(STAT_REQUESTS + queued);
+
+	return queued == VMP_QUEUED;
+}
+
+/**
+ * vmp_aging_step() - age if it is time to
+ * @ctx: the pass
+ * @aging: the policy
+ * @gens: the evictable generations
+ * @evictable: the pages in them
+ *
+ * Return: true if a generation was made or a worker was told to make it.
+ */
+bool vmp_aging_step(struct vmscan_scan_ctx *ctx, enum vmp_aging aging,
+		    const struct vmscan_gens *gens, unsigned long evictable)
+{
+	switch (vmp_aging_decide(aging, gens, evictable, ctx->priority)) {
+	case VMP_AGE_NOW:
+		return age_now(ctx, gens);
+	case VMP_AGE_LATER:
+		return age_later(ctx, gens);
+	case VMP_AGE_NO:
+		break;
+	}
+
+	return false;
+}
+
+static void age_request(const struct vmp_aging_request *request)
+{
+#ifdef VMP_FAULT_SLOW_AGING
+	/* Test build: leave time for what may happen to a request. */
+	msleep(1000);
+#endif
+	if (!mem_cgroup_online(request->memcg))
+		count_stat(STAT_OFFLINE);
+	else if (vmscan_age_memcg(request->memcg, request->nid,
+				  request->max_seq, request->can_swap))
+		count_stat(STAT_ASYNC);
+	else
+		count_stat(STAT_STALE);
+}
+
+static void async_retire(void)
+{
+	vmp_aging_queue_drain(&aging_queue);
+}
+
+static const struct vmp_policy aging_policies[] = {
+	[VMP_AGING_STOP] = { .name = "stop" },
+	[VMP_AGING_CONTINUE] = { .name = "continue" },
+	[VMP_AGING_ASYNC] = { .name = "async", .retire = async_retire },
+};
+
+static int stats_show(struct seq_file *m, void *v)
+{
+	vmp_show_counters(m, stat_names, aging_stats, NR_AGING_STATS);
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+static void aging_create_files(struct dentry *dir)
+{
+	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+}
+
+const struct vmp_point vmp_aging_point = {
+	.name = "aging",
+	.policies = aging_policies,
+	.nr_policies = ARRAY_SIZE(aging_policies),
+	.needs = &vmp_scan_point,
+	.create_files = aging_create_files,
+};
+
+/**
+ * vmp_aging_init() - get the workers ready
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vmp_aging_init(void)
+{
+	return vmp_aging_queue_init(&aging_queue, age_request);
+}
+
+/* Nothing may be queued any more: after vmp_control_exit(). */
+void vmp_aging_exit(void)
+{
+	vmp_aging_queue_destroy(&aging_queue);
+}
