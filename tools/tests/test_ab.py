@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from vmp import compare, control, counters, machine, table
-from vmp.common import Failure
+from vmp import compare, control, counters, machine, stalls, table, workloads
+from vmp.common import Failure, mount_points
 from vmp.control import Assignment, Control
 
 # Captured on a machine with two CPUs.
@@ -23,6 +23,23 @@ TLB:       9604       9440   TLB shootdowns
 ERR:          0
 MIS:          0
 """  # noqa: W291
+TRACE = """\
+# tracer: nop
+#
+# entries-in-buffer/entries-written: 7/7   #P:4
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+    stress-ng-vm-158     [003] .....   121.999999: mm_vmscan_memcg_reclaim_end: nr_reclaimed=32
+    stress-ng-vm-157     [001] .....   122.000100: mm_vmscan_memcg_reclaim_begin: order=0 gfp_flags=GFP_KERNEL
+    kworker/u8:1-41      [000] d..1.   122.000200: mm_vmscan_memcg_reclaim_begin: order=0 gfp_flags=GFP_KERNEL
+    stress-ng-vm-157     [002] .....   123.000099: mm_vmscan_memcg_reclaim_end: nr_reclaimed=33
+           a [b]-159     [002] .....   123.000200: mm_vmscan_direct_reclaim_begin: order=0 gfp_flags=GFP_KERNEL
+    kworker/u8:1-41      [000] d..1.   123.000300: mm_vmscan_direct_reclaim_end: nr_reclaimed=0
+           a [b]-159     [002] .....   123.000450: mm_vmscan_direct_reclaim_end: nr_reclaimed=1
+"""  # noqa: E501
+# As fio 3.33 prints it, with the fields behind the two that count cut off.
+FIO = ";".join(["3", "fio-3.33", "zipf", "0", "0", "46784", *["0"] * 40, "2416", "8002"])
 VMSTAT = """\
 workingset_refault_anon 0
 workingset_refault_file 59785
@@ -49,6 +66,36 @@ class Parsing(unittest.TestCase):
     def test_progress_is_the_last_number(self):
         self.assertEqual(counters.parse_progress("round 3\nops: 1250.5 done\n"), 1250.5)
         self.assertIsNone(counters.parse_progress("starting"))
+
+    def test_progress_is_read_from_the_end_of_the_file(self):
+        with tempfile.TemporaryDirectory() as directory:
+            progress = counters.Progress(Path(directory) / "progress")
+            self.assertIsNone(progress.peek())
+            with self.assertRaisesRegex(Failure, "has no number"):
+                progress.read()
+            progress.path.write_text("7\n" * counters.PROGRESS_TAIL + "8.5\n")
+            self.assertEqual(progress.read(), 8.5)
+
+    def test_fio_tells_its_operations_in_whole_lines(self):
+        operations = (46784 + 2416) / 4
+        self.assertEqual(workloads.fio_operations(f"{FIO}\n"), operations)
+        self.assertEqual(workloads.fio_operations(f"{FIO}\n{FIO.replace('4', '5')}"), operations)
+        self.assertIsNone(workloads.fio_operations(FIO))
+        self.assertIsNone(workloads.fio_operations("fio: warning\n"))
+
+    def test_stalls_are_pairs_of_one_task_and_kind(self):
+        self.assertEqual(stalls.durations(TRACE), [999_999, 250])
+        self.assertEqual(stalls.durations(""), [])
+
+    def test_a_second_begin_counts(self):
+        line = "x-1 [000] ..... 1.{}: mm_vmscan_memcg_reclaim_{}: x\n"
+        edges = (("000100", "begin"), ("000500", "begin"), ("000600", "end"), ("000900", "end"))
+        text = "".join(line.format(*edge) for edge in edges)
+        self.assertEqual(stalls.durations(text), [100])
+
+    def test_lost_events(self):
+        text = "entries: 21\noverrun: 5\ncommit overrun: 3\nbytes: 1188\ndropped events: 2\n"
+        self.assertEqual(stalls.lost_events(text), 7)
 
     def test_choices(self):
         self.assertEqual(control.parse_choices("[stock] batch\n"), ("stock", ["stock", "batch"]))
@@ -80,8 +127,8 @@ class Parsing(unittest.TestCase):
 
     def test_debugfs_is_found_where_it_is_mounted(self):
         mounts = "proc /proc proc rw 0 0\ndebugfs /debug debugfs rw 0 0\n"
-        self.assertEqual(control.debugfs_mounts(mounts), [Path("/debug")])
-        self.assertEqual(control.debugfs_mounts("proc /proc proc rw 0 0\n"), [])
+        self.assertEqual(mount_points("debugfs", mounts), [Path("/debug")])
+        self.assertEqual(mount_points("debugfs", "proc /proc proc rw 0 0\n"), [])
 
 
 class Settings(unittest.TestCase):
@@ -96,6 +143,7 @@ class Settings(unittest.TestCase):
             "flush/policy": "[stock] batch\n",
             "flush/max_folios": "128\n",
             "flush/stats": "deferred 5\nlargest_batch 3\n",
+            "scan/floor": "none [small] always\n",
             "scan/policy": "[stock]\n",
             "other/file": "not a point\n",
         }
@@ -108,7 +156,8 @@ class Settings(unittest.TestCase):
 
     def test_points_and_parameters_are_found(self):
         self.assertEqual(
-            self.control.names(), ["bypass", "profile", "flush", "flush.max_folios", "scan"]
+            self.control.names(),
+            ["bypass", "profile", "flush", "flush.max_folios", "scan", "scan.floor"],
         )
         self.assertEqual(self.control.stats(), {"flush": {"deferred": 5, "largest_batch": 3}})
         self.assertEqual(self.control.abi()["kernel"], "6.12.117")
@@ -116,6 +165,8 @@ class Settings(unittest.TestCase):
     def test_present_values_can_be_written_back(self):
         self.assertEqual(self.control.get("flush"), "stock")
         self.assertEqual(self.control.get("flush.max_folios"), "128")
+        self.assertEqual(self.control.get("scan.floor"), "small")
+        self.control.check([Assignment("scan.floor", "always")])
 
     def test_wrong_settings_say_what_is_allowed(self):
         for name, value, hint in (
@@ -127,6 +178,8 @@ class Settings(unittest.TestCase):
             ("other", "x", "flush"),
             ("profile", "min", "stock, max"),
             ("bypass", "yes", "decimal number"),
+            ("scan.floor", "[small]", "none, small, always"),
+            ("scan.floor", "1", "none, small, always"),
             ("abi", "2", "bypass, profile, flush"),
         ):
             with self.subTest(f"{name}={value}"), self.assertRaisesRegex(Failure, hint):
@@ -176,6 +229,27 @@ class Arithmetic(unittest.TestCase):
         mark = compare.Metric("m", "m", ("stats.flush.largest_batch",))
         pieces = [{"stats.flush.largest_batch": n} for n in (3, 8, 8)]
         self.assertEqual(mark.value(pieces), 8)
+
+    def test_percentiles_are_nearest_ranks(self):
+        values = [15, 20, 35, 40, 50]
+        percents = (0, 5, 30, 40, 50, 99, 100)
+        ranks = [compare.nearest_rank(values, percent) for percent in percents]
+        self.assertEqual(ranks, [15, 15, 20, 20, 35, 50, 50])
+        self.assertIsNone(compare.nearest_rank([], 50))
+
+    def test_stalls_of_all_slices_are_pooled(self):
+        pieces = [
+            {"stalls": times, "counters": {"seconds": 1}} for times in ([3000, 1000], [], [9])
+        ]
+        slices = [compare.with_stalls(piece) for piece in pieces]
+        rows = {row.key: row for row in compare.stall_rows()}
+        self.assertEqual(rows["stall_p50_ms"].value(slices), 1)
+        self.assertEqual(rows["stall_longest_ms"].value(slices), 3)
+        self.assertIsNone(rows["stall_p99_ms"].value(slices[1:2]))
+        for piece in slices:
+            piece.update({"vmstat.pgsteal_anon": 400, "vmstat.pgsteal_file": 100})
+        self.assertEqual(rows["stalls_per_1000"].value(slices), 2)
+        self.assertEqual(compare.with_stalls({"counters": {"x": 1}}), {"x": 1})
 
     def test_difference(self):
         self.assertEqual(compare.difference(400, 20), (-380, -95))
@@ -235,7 +309,7 @@ class Table(unittest.TestCase):
                 "both": "(nothing)",
                 "memory_bytes": 64 << 20,
                 "slice_seconds": 10.0,
-                "workload": ["true"],
+                "title": "true",
             },
             "environment": {"kernel": "6.12.117", "lru": "mglru", "cpus": 4, "abi": {"abi": "1"}},
             "slices": slices,
@@ -261,6 +335,17 @@ class Table(unittest.TestCase):
     def test_every_line_fits_its_columns(self):
         for line in table.render(self.report()).splitlines():
             self.assertLessEqual(len(line), 100, line)
+
+    def test_stalls_have_rows_only_where_they_were_recorded(self):
+        title = "reclaim stalls (direct and memcg)"
+        self.assertNotIn(title, table.render(self.report()))
+        counted = {"seconds": 1.0, "stall_us": [2500], "stall_count": 1}
+        rows = compare.summarize([("A", counted), ("B", counted)])[title]
+        self.assertEqual([row["before"] for row in rows], [2.5, 2.5, 2.5, None])
+
+    def test_lost_events_are_told(self):
+        self.assertEqual(table.lost_note([{}, {"events_lost": 0}]), "")
+        self.assertIn("7 trace events", table.lost_note([{"events_lost": 3}, {"events_lost": 4}]))
 
     def test_marks(self):
         marks = [table.stars(p) for p in (None, 0.05, 0.0286, 0.0079)]

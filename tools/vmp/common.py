@@ -20,6 +20,16 @@ class Failure(Exception):
     """A failure told to the user as one sentence."""
 
 
+def mount_points(kind: str, mounts: str | None = None) -> list[Path]:
+    """Return where file systems of a kind, such as debugfs, are mounted.
+
+    `mounts` is the text of /proc/self/mounts, which is read if it is not given.
+    """
+    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
+    fields = [line.split() for line in text.splitlines()]
+    return [Path(field[1]) for field in fields if len(field) > 2 and field[2] == kind]
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are Failures."""
 

@@ -1,13 +1,18 @@
 """The arithmetic of an A/B run: the order of the slices, the metrics, spread and significance."""
 
+import math
+import re
 import statistics
 from collections import Counter
 from dataclasses import dataclass
 
 from vmp.counters import is_level
 
-Slice = dict[str, float]  # what counters.delta() returns
+# What counters.delta() returns, and with recorded stalls stall_us, a list of their durations, and
+# stall_count.
+Slice = dict[str, float]
 
+MODULE_COUNTERS = "the module's counters"
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
 
 
@@ -37,15 +42,62 @@ class Metric:
         return total / below if below else None
 
 
+def nearest_rank(ordered: list[float], percent: float) -> float | None:
+    """Return the smallest of the `ordered` values that `percent` % of them do not exceed."""
+    if not ordered:
+        return None
+    return ordered[max(0, math.ceil(percent * len(ordered) / 100) - 1)]
+
+
+@dataclass(frozen=True)
+class StallTime:
+    """A row: a percentile of the stalls of all slices together, in milliseconds."""
+
+    key: str
+    label: str
+    percent: float
+
+    def value(self, slices: list[Slice]) -> float | None:
+        """Return the value over all `slices`; None without a stall."""
+        pooled = sorted(time for piece in slices for time in piece["stall_us"])
+        found = nearest_rank(pooled, self.percent)
+        return None if found is None else found / 1000
+
+
+def with_stalls(piece: dict) -> Slice:
+    """Return the counters of a slice as the report has it, with its stalls where it has some."""
+    if "stalls" not in piece:
+        return piece["counters"]
+    times = piece["stalls"]
+    return piece["counters"] | {"stall_us": times, "stall_count": len(times)}
+
+
 def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metric:
     """Return the metric `parts` per 1,000 stolen pages, anon and file."""
     return Metric(f"{key}_per_1000", label, parts, STOLEN, scale)
 
 
-def sections(names: set[str]) -> dict[str, list[Metric]]:
+def by_number(name: str) -> list:
+    """Return a key that sorts names with numbers in them by these."""
+    parts = re.split(r"(\d+)", name)
+    return [int(part) if part.isdigit() else part for part in parts]
+
+
+def stall_rows() -> list[Metric | StallTime]:
+    """Return the rows for a run whose stalls were recorded."""
+    return [
+        StallTime("stall_p50_ms", "p50, ms", 50),
+        StallTime("stall_p99_ms", "p99, ms", 99),
+        StallTime("stall_longest_ms", "longest, ms", 100),
+        per_stolen("stalls", "stalls / 1,000 stolen pages", "stall_count"),
+    ]
+
+
+def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
     """Return the table's rows by section; `names` are the counters that the slices have."""
-    module = sorted(name for name in names if name.startswith("stats."))
+    module = sorted((name for name in names if name.startswith("stats.")), key=by_number)
     remote = ("vmstat.nr_tlb_remote_flush",)
+    read = ("vmstat.pgpgin",)
     flush = "stats.flush."
     return {
         "per 1,000 stolen pages (anon + file)": [
@@ -67,6 +119,7 @@ def sections(names: set[str]) -> dict[str, list[Metric]]:
             per_stolen("pswpout", "pswpout", "vmstat.pswpout"),
             per_stolen("refault_anon", "refaults anon", "vmstat.workingset_refault_anon"),
             per_stolen("refault_file", "refaults file", "vmstat.workingset_refault_file"),
+            per_stolen("read_kib", "KiB read from disks", *read),
             per_stolen("system_ms", "system time, ms", "cpu.system_usec", scale=1.0),
             per_stolen("operations", "operations", "progress"),
         ],
@@ -89,9 +142,18 @@ def sections(names: set[str]) -> dict[str, list[Metric]]:
                 (f"{flush}deferred",),
                 (f"{flush}calls",),
             ),
+            Metric(
+                "scanned_per_stolen",
+                "memcg's pages scanned / stolen",
+                ("memcg.pgscan",),
+                ("memcg.pgsteal",),
+            ),
             Metric("stolen_per_second", "pages stolen / s", STOLEN, ("seconds",)),
+            Metric("read_kib_per_second", "KiB read from disks / s", read, ("seconds",)),
             Metric("operations_per_second", "operations / s", ("progress",), ("seconds",)),
+            Metric("ms_per_operation", "ms / operation", ("seconds",), ("progress",), 1000),
         ],
+        "reclaim stalls (direct and memcg)": stall_rows() if "stall_us" in names else [],
         "totals": [
             Metric("remote_flushes", "remote TLB flushes", remote),
             Metric("tlb_shootdowns", "TLB shootdowns", ("irq.TLB",)),
@@ -107,15 +169,14 @@ def sections(names: set[str]) -> dict[str, list[Metric]]:
             Metric("pswpout", "pswpout", ("vmstat.pswpout",)),
             Metric("refault_anon", "refaults anon", ("vmstat.workingset_refault_anon",)),
             Metric("refault_file", "refaults file", ("vmstat.workingset_refault_file",)),
+            Metric("read_kib", "KiB read from disks", read),
             Metric("system_s", "system time, s", ("cpu.system_usec",), scale=1e-6),
             Metric("user_s", "user time, s", ("cpu.user_usec",), scale=1e-6),
             Metric("oom_kill", "OOM kills", ("vmstat.oom_kill",)),
             Metric("operations", "operations", ("progress",)),
             Metric("seconds", "seconds", ("seconds",)),
         ],
-        "the module's counters": [
-            Metric(name, name.removeprefix("stats."), (name,)) for name in module
-        ],
+        MODULE_COUNTERS: [Metric(name, name.removeprefix("stats."), (name,)) for name in module],
     }
 
 
@@ -163,7 +224,7 @@ def difference(before: float | None, after: float | None) -> tuple[float | None,
     return after - before, (100 * (after - before) / before if before else None)
 
 
-def compare(metric: Metric, a: list[Slice], b: list[Slice]) -> dict[str, float | None]:
+def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[str, float | None]:
     """Return one row: the values over A's and B's slices, their difference, spread and p.
 
     The n-th slices of A and of B are neighbours, and so in the same phase of the workload: the

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import Failure
+from vmp.common import Failure, mount_points
 
 DEBUGFS_DIR = "vmscan_policy"
 
@@ -27,17 +27,11 @@ class Assignment:
         return f"{self.name}={self.value}"
 
 
-def debugfs_mounts(mounts: str) -> list[Path]:
-    """Return the mount points of debugfs named in `mounts` (the text of /proc/self/mounts)."""
-    fields = [line.split() for line in mounts.splitlines()]
-    return [Path(field[1]) for field in fields if len(field) > 2 and field[2] == "debugfs"]
-
-
 def locate() -> Path:
     """Return the module's debugfs root; raise Failure when it cannot be used."""
     if os.geteuid() != 0:
         raise Failure("only root can use debugfs: run this as root or with sudo")
-    mounted = debugfs_mounts(Path("/proc/self/mounts").read_text())
+    mounted = mount_points("debugfs")
     if not mounted:
         raise Failure("debugfs is not mounted: run `mount -t debugfs none /sys/kernel/debug` first")
     for mount in mounted:
@@ -105,6 +99,12 @@ class Control:
     def text(self, name: str) -> str:
         """Return the file's text as it is, without the line end."""
         return self.path(name).read_text().strip()
+
+    def idle(self, name: str) -> str:
+        """Return a remark if `name` is a point that has no effect now, else ''."""
+        path = self.root / name / "in_effect"
+        said = path.read_text().strip() if path.exists() else "yes"
+        return "" if said == "yes" else f"  (in effect: {said})"
 
     def get(self, name: str) -> str:
         """Return the value in a form that `write` takes."""

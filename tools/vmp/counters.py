@@ -2,11 +2,15 @@
 
 A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole
 machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat),
-`cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`.
+`cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`. vmstat.pgpgin is in
+KiB, for all reads of block devices together.
 """
 
+import os
 import re
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import Failure
@@ -14,7 +18,7 @@ from vmp.control import Control
 
 VMSTAT = (
     "nr_tlb_remote_flush pgscan_anon pgscan_file pgsteal_anon pgsteal_file pswpin pswpout "
-    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill"
+    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill pgpgin"
 ).split()
 MEMCG = (
     "pgscan pgsteal pswpin pswpout workingset_refault_anon workingset_refault_file pgfault "
@@ -22,6 +26,7 @@ MEMCG = (
 ).split()
 IRQ = ("TLB", "CAL")
 CPU = ("system_usec", "user_usec")
+PROGRESS_TAIL = 8192  # bytes at the end of a progress file that are parsed
 
 
 def parse_pairs(text: str, wanted: tuple[str, ...] | list[str]) -> dict[str, int]:
@@ -60,10 +65,42 @@ def fold_vmstat() -> None:
         pass  # counters are then exact to within a few hundred pages
 
 
+@dataclass(frozen=True)
+class Progress:
+    """The file in which a workload counts its operations, and how to parse its end."""
+
+    path: Path
+    parse: Callable[[str], float | None] = parse_progress
+
+    def peek(self) -> float | None:
+        """Return the operations so far, None while the file does not tell."""
+        try:
+            with self.path.open("rb") as handle:
+                handle.seek(max(0, os.fstat(handle.fileno()).st_size - PROGRESS_TAIL))
+                return self.parse(handle.read().decode(errors="replace"))
+        except FileNotFoundError:
+            return None
+
+    def read(self) -> float:
+        """Return the operations so far.
+
+        The file may be empty for a moment while the workload writes it anew.
+        """
+        for _ in range(10):
+            number = self.peek()
+            if number is not None:
+                return number
+            time.sleep(0.05)
+        raise Failure(
+            f"the progress file {self.path} has no number: the workload has to keep a count of "
+            "its operations there"
+        )
+
+
 class Counters:
     """Takes snapshots of all counters of one run."""
 
-    def __init__(self, control: Control, memcg: Path, progress: Path | None) -> None:
+    def __init__(self, control: Control, memcg: Path, progress: Progress | None) -> None:
         self.control = control
         self.memcg = memcg
         self.progress = progress
@@ -81,24 +118,8 @@ class Counters:
         for source, counts in sources.items():
             values |= {f"{source}.{name}": value for name, value in counts.items()}
         if self.progress:
-            values["progress"] = self.read_progress(self.progress)
+            values["progress"] = self.progress.read()
         return values
-
-    @staticmethod
-    def read_progress(path: Path) -> float:
-        """Return the last number in the workload's progress file.
-
-        The file may be empty for a moment while the workload writes it anew.
-        """
-        for _ in range(10):
-            number = parse_progress(path.read_text()) if path.exists() else None
-            if number is not None:
-                return number
-            time.sleep(0.05)
-        raise Failure(
-            f"the progress file {path} has no number: the workload has to keep a count of its "
-            "operations there"
-        )
 
 
 def delta(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:

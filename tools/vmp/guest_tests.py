@@ -6,13 +6,14 @@ import time
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, run
-from vmp.kernel import build_kernel, build_module, find_version, hooked_source
+from vmp.kernel import build_kernel, build_module, find_version, hooked_source, versions
 from vmp.report import Report
 
 VM = REPO / "tools" / "vm"
 GUEST = REPO / "tools" / "tests" / "guest"
 PROGRAMS = CACHE / "tests"
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
+FAULTS = ("VMP_FAULT_NO_FLUSH", "VMP_FAULT_IDLE", "VMP_FAULT_SLOW_AGING")  # test builds
 DEBUG_SCALE = 20  # percent of the plain kernel's sizes
 
 
@@ -51,13 +52,15 @@ def tail(text: str) -> str:
     return "\n".join(text.splitlines()[-15:])
 
 
-def guest_suite(report: Report, label: str, kernel: Path, scale: int, log: Path) -> None:
-    """Run all guest tests in one guest and report each."""
-    fault = build_module(kernel, ["VMP_FAULT_NO_FLUSH"])
-    settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}", f"VMP_FAULT_DIR={fault}"]
-    options = ["--kernel", kernel, "--cpus", "4", "--timeout", "1500"]
+def guest_suite(
+    report: Report, label: str, kernel: Path, scale: int, log: Path, *tests: str
+) -> None:
+    """Run the guest tests named, or all of them, in one guest and report each."""
+    settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}"]
+    settings += [f"{fault}={build_module(kernel, [fault])}" for fault in FAULTS]
+    options = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000", "--timeout", "3000"]
     start = time.monotonic()
-    status, text = vm([*options, "--", "env", *settings, GUEST / "run"], log)
+    status, text = vm([*options, "--", "env", *settings, GUEST / "run", *tests], log)
     comments: list[str] = []
     failed = 0
     for line in text.splitlines():
@@ -104,7 +107,8 @@ def prepare() -> None:
     """Compile the programs of the guest tests."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
     OUT.mkdir(exist_ok=True)
-    run(["make", "-C", GUEST, f"OUT={PROGRAMS}"], "compiling the guest tests")
+    source = hooked_source(find_version(None))
+    run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={source}"], "compiling the guest tests")
 
 
 def run_plain(report: Report) -> None:
@@ -114,6 +118,16 @@ def run_plain(report: Report) -> None:
     with report.check("plain: KUnit"):
         kunit(kernel, OUT / "test-kunit-plain.log")
     guest_suite(report, "plain", kernel, 100, OUT / "test-guest-plain.log")
+    oldest = versions()[0].point
+    guest_suite(
+        report,
+        oldest,
+        build_kernel(oldest, "plain"),
+        100,
+        OUT / "test-guest-oldest.log",
+        "reclaim",
+        "slow-disk",
+    )
     with report.check("insmod into a kernel without the hooks says so"):
         module = build_module(kernel, [])
         refused(off, module, "this kernel has no reclaim policy hooks", OUT / "test-off.log")

@@ -1,6 +1,9 @@
-"""What an A/B run sets up on the machine: a memcg, the LRU and zram swap, and takes down again."""
+"""What an A/B run sets up on the machine and takes down again: a memcg, the LRU, zram, a disk."""
 
+import errno
+import os
 import re
+import stat
 import subprocess
 import tempfile
 import time
@@ -8,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vmp.common import Failure, run
+from vmp.common import Failure, mount_points, run
 
 LRU_GEN = Path("/sys/kernel/mm/lru_gen/enabled")
 LRU_VALUES = {"mglru": "0x0007", "classic": "0"}
@@ -26,8 +29,7 @@ def parse_size(text: str) -> int:
 
 def cgroup2_root() -> Path:
     """Return where cgroup2 with the memory controller is mounted."""
-    lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    for root in (Path(fields[1]) for fields in lines if fields[2] == "cgroup2"):
+    for root in mount_points("cgroup2"):
         if "memory" in (root / "cgroup.controllers").read_text().split():
             return root
     raise Failure(
@@ -42,11 +44,12 @@ class Memcg:
     As a context it removes the cgroup at the end, and kills all that runs in it before.
     """
 
-    def __init__(self, name: str, limit: int) -> None:
-        """Choose the cgroup's name and its memory.max in bytes; nothing is made yet."""
+    def __init__(self, name: str, limit: int, swap: bool) -> None:
+        """Choose the cgroup's name, its memory.max in bytes and if it may swap; make nothing."""
         self.root = cgroup2_root()
         self.path = self.root / name
         self.limit = limit
+        self.swap = swap
         self.child: subprocess.Popen | None = None
         self.output = tempfile.TemporaryFile()
 
@@ -58,6 +61,9 @@ class Memcg:
     def start(self, command: list[str]) -> None:
         """Start the workload inside the cgroup; its output is kept for the error message."""
         (self.path / "memory.max").write_text(str(self.limit))
+        swap_max = self.path / "memory.swap.max"
+        if not self.swap and swap_max.exists():  # a kernel without swap has no such file
+            swap_max.write_text("0")
         procs = self.path / "cgroup.procs"
         try:
             self.child = subprocess.Popen(
@@ -151,3 +157,49 @@ def zram(size: int) -> Iterator[None]:
         if device in swap_areas():
             run(["swapoff", device], "ending swap to zram")
         Path("/sys/class/zram-control/hot_remove").write_text(device_id)
+
+
+def require_blank(device: Path) -> None:
+    """Raise Failure unless `device` is a block device that is not in use and looks empty."""
+    try:
+        is_block = stat.S_ISBLK(device.stat().st_mode)
+    except FileNotFoundError:
+        raise Failure(
+            f"there is no {device}: name a blank disk with --disk, it will be overwritten "
+            "(a guest gets one by `tools/vm --disk 2G:400`)"
+        ) from None
+    if not is_block:
+        raise Failure(f"{device} is no block device: name a blank disk with --disk")
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))  # fails while anything uses the device
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        raise Failure(f"{device} is in use: name a blank disk with --disk") from None
+    probe = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE", device]
+    found = run(probe, f"looking at {device}").split()
+    if found:
+        raise Failure(
+            f"{device} is not blank, it has {', '.join(found)}: name another disk with --disk, "
+            f"or run `wipefs --all {device}` if nothing on it is needed"
+        )
+
+
+@contextmanager
+def ext4(device: Path, directory: Path) -> Iterator[None]:
+    """Make ext4 on the blank `device` and mount it on `directory`; blank the device in the end."""
+    require_blank(device)
+    # All is written now: the kernel would go on with that in the background.
+    options = ["-q", "-F", "-N", "64", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+    try:
+        run(["mkfs.ext4", *options, device], f"making ext4 on {device}")
+        run(["mount", "-t", "ext4", device, directory], f"mounting {device}")
+        try:
+            yield
+        finally:
+            for path in directory.iterdir():  # dirty pages need not be written any more
+                if path.is_file():
+                    path.unlink()
+            run(["umount", directory], f"unmounting {device}")
+    finally:
+        run(["wipefs", "--quiet", "--all", device], f"blanking {device}")

@@ -22,8 +22,15 @@ from vmp.kernel import (
 )
 from vmp.report import Report
 
-KEY = "vmscan_flush_key"  # the static key of the flush point
-HOT = "shrink_folio_list"  # the function that the point is in
+# The static key of each policy point, and the function that the point is in.
+POINTS = {
+    "vmscan_flush_key": "shrink_folio_list",
+    "vmscan_scan_key": "try_to_shrink_lruvec",
+    "vmscan_evicted_key": "evict_folios",
+    "vmscan_node_key": "shrink_node",
+}
+# Its two ways, of root reclaim by the multi-gen LRU and of memory cgroups, pass one each.
+BRANCHES = {"shrink_node": 2}
 JUMP_ENTRY = struct.Struct("<iiq")  # struct jump_entry: code, target, key, each relative to itself
 
 
@@ -104,24 +111,30 @@ def instructions(kernel: Path, function: str) -> list[str]:
     return re.findall(r"^\s*([0-9a-f]+:\s+\S.*)$", listing, re.MULTILINE)
 
 
-def off_cost(on: Path, off: Path, report: Report) -> None:
-    """Check what the flush point adds to shrink_folio_list() while no policy is in force."""
+def off_cost(on: Path, off: Path, key: str, hot: str, report: Report) -> None:
+    """Check what the point of `key` adds to the function `hot` while no policy is in force."""
     known = symbols(on)
-    start, size = known[HOT]
-    sites = jump_sites(on, known, KEY)
-    if len(sites) != 1 or not start <= sites[0] < start + size:
+    start, size = known[hot]
+    sites = jump_sites(on, known, key)
+    expected = BRANCHES.get(hot, 1)
+    if len(sites) != expected or not all(start <= site < start + size for site in sites):
         where = ", ".join(f"{site:#x}" for site in sites) or "none"
-        raise Failure(f"{HOT}() is to have the only branch on {KEY}; the branches: {where}")
-    code = instructions(on, HOT)
-    branch = next(line for line in code if line.startswith(f"{sites[0]:x}:"))
-    if "nop" not in branch:
-        raise Failure(f"the branch is no nop while it is off: {branch}")
-    ours = [line for line in code if re.search(r"<(vmscan_(policy|flush)_|__srcu)", line)]
+        raise Failure(f"{hot}() is to have all {expected} branches on {key}; they are at: {where}")
+    code = instructions(on, hot)
+    for site in sites:
+        branch = next(line for line in code if line.startswith(f"{site:x}:"))
+        if "nop" not in branch:
+            raise Failure(f"the branch is no nop while it is off: {branch}")
+    ours = [
+        line
+        for line in code
+        if re.search(r"<(vmscan_(policy|flush|scan|evicted|node)_|__srcu)", line)
+    ]
     if ours:
         raise Failure("code of the policies beside the branch:\n" + "\n".join(ours))
     report.note(
-        f"{HOT}(): {len(code)} instructions with the option on, the branch one of them, "
-        f"{len(instructions(off, HOT))} with it off"
+        f"{hot}(): {len(code)} instructions with the option on, {expected} of them branches, "
+        f"{len(instructions(off, hot))} with it off"
     )
 
 
@@ -157,5 +170,6 @@ def run_all(report: Report) -> None:
         boots(on)
     with report.check("the series boots with the option off"):
         boots(off)
-    with report.check("off, the flush point is one static branch"):
-        off_cost(on, off, report)
+    for key, hot in POINTS.items():
+        with report.check(f"off, the point in {hot}() is nothing but its static branch"):
+            off_cost(on, off, key, hot, report)

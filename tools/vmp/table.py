@@ -1,5 +1,7 @@
 """Printing a comparison as a table in the form that mailing lists use."""
 
+from vmp.compare import MODULE_COUNTERS
+
 COLUMNS = ("Before", "After", "Delta", "Percent", "Spread A", "Spread B", "Sig")
 WIDTHS = (11, 11, 11, 9, 9, 9, 4)
 LABEL = 36
@@ -58,6 +60,14 @@ def footnote(pairs: int) -> str:
     )
 
 
+def lost_note(slices: list[dict]) -> str:
+    """Say how many trace events of all slices were lost; '' if none were."""
+    lost = sum(piece.get("events_lost", 0) for piece in slices)
+    return (
+        f"{lost} trace events were lost: stalls are missing, take shorter slices." if lost else ""
+    )
+
+
 def heading(report: dict) -> str:
     """Return the lines above the table: what was compared, and where."""
     where, what = report["environment"], report["settings"]
@@ -67,7 +77,7 @@ def heading(report: dict) -> str:
             f"Before = A: {what['a']}   After = B: {what['b']}   both: {what['both']}",
             f"Linux {where['kernel']}, {where['lru']} LRU, {where['cpus']} CPUs, "
             f"vmscan_policy {abi.get('module', '?')} (abi {abi.get('abi', '?')})",
-            f"{' '.join(what['workload'])}, in {what['memory_bytes'] / (1 << 20):g} MiB, "
+            f"{what['title']}, in {what['memory_bytes'] / (1 << 20):g} MiB, "
             f"{len(report['slices'])} slices of {what['slice_seconds']:g} s in one run",
         )
     )
@@ -77,6 +87,9 @@ def render(report: dict) -> str:
     """Return the whole text of a report: heading, table and footnote."""
     lines = [heading(report), "", line("", COLUMNS)]
     for title, rows in report["summary"].items():
+        if title == MODULE_COUNTERS:  # most of them are of other policies
+            rows = [entry for entry in rows if entry["before"] or entry["after"]]
         if rows:
             lines += [title, *map(row, rows)]
-    return "\n".join([*lines, "", footnote(len(report["slices"]) // 2)])
+    notes = [footnote(len(report["slices"]) // 2), lost_note(report["slices"])]
+    return "\n".join([*lines, "", *filter(None, notes)])

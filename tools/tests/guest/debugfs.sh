@@ -4,7 +4,11 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
-state() { (cd "$POLICY" && grep -H . flush/policy flush/max_folios flush/observe bypass profile abi); }
+state() {
+	(cd "$POLICY" && grep -H . flush/{policy,max_folios,observe} scan/{policy,batch,floor} \
+		aging/{policy,in_effect} writeback/{policy,dirty_gen} throttle/policy \
+		bypass profile abi)
+}
 
 # accept FILE TEXT READS
 accept() {
@@ -35,9 +39,17 @@ dmesg >/dev/null || fail "dmesg doesn't work"
 [[ $(state) == "flush/policy:[stock] batch
 flush/max_folios:64
 flush/observe:0
+scan/policy:[stock] budget
+scan/batch:64
+scan/floor:none [small] always
+aging/policy:stop [continue] async
+aging/in_effect:no: scan/policy is stock
+writeback/policy:[stock] feedback
+writeback/dirty_gen:youngest [second-youngest] second-oldest
+throttle/policy:[stock] memcg all
 bypass:0
 profile:[stock] max
-abi:abi 1
+abi:abi 3
 abi:module "*"
 abi:kernel $(uname -r)" ]] || fail "not as after loading: $(state)"
 
@@ -48,6 +60,25 @@ for number in 1 31 4096 64; do
 done
 accept flush/observe 1 1
 accept flush/observe 0 0
+accept scan/policy budget "stock [budget]"
+accept scan/policy stock "[stock] budget"
+for number in 1 4096 64; do
+	accept scan/batch "$number" "$number"
+done
+accept scan/floor none "[none] small always"
+accept scan/floor always "none small [always]"
+accept scan/floor small "none [small] always"
+accept aging/policy stop "[stop] continue async"
+accept aging/policy async "stop continue [async]"
+accept aging/policy continue "stop [continue] async"
+accept writeback/policy feedback "stock [feedback]"
+accept writeback/policy stock "[stock] feedback"
+accept writeback/dirty_gen youngest "[youngest] second-youngest second-oldest"
+accept writeback/dirty_gen second-oldest "youngest second-youngest [second-oldest]"
+accept writeback/dirty_gen second-youngest "youngest [second-youngest] second-oldest"
+accept throttle/policy memcg "stock [memcg] all"
+accept throttle/policy all "stock memcg [all]"
+accept throttle/policy stock "[stock] memcg all"
 accept bypass 1 1
 accept bypass 0 0
 
@@ -57,7 +88,9 @@ for file in "$POLICY"/*/policy; do
 done
 accept profile stock "[stock] max"
 for file in "$POLICY"/*/policy; do
-	[[ $(<"$file") == "[stock]"* ]] || fail "profile stock leaves $file at $(<"$file")"
+	# Aging has no stock: it goes with the loop of scan=budget.
+	[[ $(<"$file") == "[stock]"* || $file == */aging/policy ]] ||
+		fail "profile stock leaves $file at $(<"$file")"
 done
 accept flush/policy batch "stock [batch]"
 
@@ -78,16 +111,27 @@ refuse flush/max_folios -1 "$invalid" "$folios"
 refuse flush/max_folios many "$invalid" "$folios"
 refuse flush/max_folios "31 64" "$invalid" "$folios"
 refuse flush/max_folios "$(printf '0%.0s' {1..65})" "$invalid" "$too_long"
+refuse scan/policy continue "$invalid" "scan/policy takes one of: stock budget"
+refuse scan/batch 0 "$range" "scan/batch takes a number from 1 to 4096"
+refuse scan/floor 32 "$invalid" "scan/floor takes one of: none small always"
+refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
+refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
+refuse writeback/dirty_gen oldest "$invalid" \
+	"writeback/dirty_gen takes one of: youngest second-youngest second-oldest"
+refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 
-for file in abi flush/stats; do
+for file in abi {flush,scan,aging,writeback,throttle}/stats aging/in_effect; do
 	[[ $(stat -c %a "$POLICY/$file") == 444 ]] || fail "$file has a mode for writing"
 	! (echo 1 >"$POLICY/$file") 2>/dev/null || fail "$file can be written"
 done
-grep -qvE '^[a-z_]+ [0-9]+$' "$STATS" && fail "stats has a line that isn't 'name value'"
+grep -qvE '^[a-z_0-9]+ [0-9]+$' "$POLICY"/*/stats && fail "stats has a line that isn't 'name value'"
+set_scan budget async
+[[ $(<"$POLICY/aging/in_effect") == yes ]] || fail "aging is not in effect with budget"
+set_scan stock continue
 
 # grows: is a folio deferred within some seconds?
 grows() {

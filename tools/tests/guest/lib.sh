@@ -9,6 +9,10 @@ THP=/sys/kernel/mm/transparent_hugepage
 CGROUPS=/sys/fs/cgroup
 BIN=${VMP_TEST_BIN:-}
 WORK=${VMP_TEST_WORK:-/run}
+FS=$WORK/fs
+
+# The kernel's own reclaim loop, and the policies of the two points for it: scan, aging.
+scan_settings=("stock continue" "budget stop" "budget continue" "budget async")
 
 export VMP_MEMCG=$CGROUPS/vmp-test
 
@@ -27,8 +31,52 @@ scaled() {
 	echo $((n ? n : 1))
 }
 
+# chosen FILE: what is in brackets in it.
+chosen() {
+	local text
+
+	text=$(<"$1")
+	text=${text#*[}
+	echo "${text%%]*}"
+}
+
 set_policy() { echo "$1" >"$POLICY/flush/policy"; }
 set_max_folios() { echo "$1" >"$POLICY/flush/max_folios"; }
+set_scan_batch() { echo "$1" >"$POLICY/scan/batch"; }
+set_scan_floor() { echo "$1" >"$POLICY/scan/floor"; }
+
+# set_scan SCAN AGING
+set_scan() {
+	echo "$2" >"$POLICY/aging/policy"
+	echo "$1" >"$POLICY/scan/policy"
+}
+
+# set_throttle WRITEBACK THROTTLE
+set_throttle() {
+	echo "$1" >"$POLICY/writeback/policy"
+	echo "$2" >"$POLICY/throttle/policy"
+}
+
+set_dirty_gen() { echo "$1" >"$POLICY/writeback/dirty_gen"; }
+
+# Any of the settings.
+set_throttle_random() {
+	local writebacks=(stock feedback) throttles=(stock memcg all)
+	local gens=(youngest second-youngest second-oldest)
+
+	set_dirty_gen "${gens[RANDOM % 3]}"
+	set_throttle "${writebacks[RANDOM % 2]}" "${throttles[RANDOM % 3]}"
+}
+
+# Any of the settings, with any limit.
+set_scan_random() {
+	local floors=(none small always) scan aging
+
+	read -r scan aging <<<"${scan_settings[RANDOM % ${#scan_settings[@]}]}"
+	set_scan_floor "${floors[RANDOM % 3]}"
+	set_scan_batch $(((RANDOM % 4096 >> RANDOM % 12) + 1))
+	set_scan "$scan" "$aging"
+}
 
 # set_lru mglru|classic
 set_lru() {
@@ -38,15 +86,19 @@ set_lru() {
 	esac >"$LRU_GEN"
 }
 
-# read_stats ARRAY: the associative array gets flush/stats, by name.
+# read_stats ARRAY [POINT]: the associative array gets the point's stats, flush's if
+# none is named, by name.
 # Through a pipe: the shell would seek back and read on in text that has changed.
-read_stats() {
+read_stats() { read_pairs "$1" < <(cat "$POLICY/${2:-flush}/stats"); }
+
+# read_pairs ARRAY: lines of a name and a value.
+read_pairs() {
 	local -n array_ref=$1
 	local name value
 
 	while read -r name value; do
 		array_ref[$name]=$value
-	done < <(cat "$STATS")
+	done
 }
 
 # stats_delta BEFORE AFTER: print what has grown.
@@ -85,6 +137,46 @@ check_stats() {
 		fail "calls, batches, flushes don't fit:" "${stats[@]@A}"
 }
 
+# Each pass has ended once, and each request to a worker that was taken is done. The
+# first holds whenever stock is in force, the second whenever async is not.
+check_scan_stats() {
+	local -A passes=() agings=()
+	local name ends=0 sizes=0 finished
+
+	read_stats passes scan
+	for name in "${!passes[@]}"; do
+		case $name in
+		end_*) ends=$((ends + passes[$name])) ;;
+		pass_scanned_*) sizes=$((sizes + passes[$name])) ;;
+		esac
+	done
+	((ends == passes[passes] && sizes == passes[passes])) ||
+		fail "$ends ends, $sizes sizes of ${passes[passes]} passes:" "${passes[@]@A}"
+	read_stats agings aging
+	finished=$((agings[async] + agings[stale] + agings[offline]))
+	((finished == agings[queued])) ||
+		fail "$finished of ${agings[queued]} requests to age are done:" "${agings[@]@A}"
+}
+
+# No sleep was longer than the kernel's time-outs, of 100 ms, 20 ms and a tick, which
+# is 10 ms at most.
+check_throttle_stats() {
+	local -A stats=()
+
+	read_stats stats throttle
+	((stats[writeback_longest_us] <= 100000 && stats[isolated_longest_us] <= 20000 &&
+		stats[noprogress_longest_us] <= 10000 && stats[congested_longest_us] <= 10000)) ||
+		fail "a task slept for too long:" "${stats[@]@A}"
+}
+
+# throttled: how often a task has slept because of a disk.
+throttled() {
+	local -A stats=()
+
+	read_stats stats throttle
+	echo $((stats[writeback] + stats[congested]))
+}
+
 # memcg_new [LIMIT]: an empty memcg at $VMP_MEMCG.
 memcg_new() {
 	echo +memory >"$CGROUPS/cgroup.subtree_control"
@@ -101,7 +193,7 @@ memcg_remove() {
 	# Program text that others have mapped too would keep the memcg around.
 	echo 1G 2>/dev/null >"$VMP_MEMCG/memory.reclaim" || true
 	for ((try = 0; try < 100; try++)); do
-		! rmdir "$VMP_MEMCG" 2>/dev/null || return 0
+		! find "$VMP_MEMCG" -depth -type d -exec rmdir {} + 2>/dev/null || return 0
 		sleep 0.1
 	done
 	fail "the memcg can't be removed: $(<"$VMP_MEMCG/cgroup.procs")"
@@ -126,6 +218,66 @@ swap_remove() {
 		swapoff /dev/zram0
 	fi
 	echo 1 >/sys/block/zram0/reset
+}
+
+# fs_new: an empty file system at $FS. Its sparse files fill the page cache
+# without a disk: what is read are holes.
+fs_new() {
+	mkfs.ext4 -q -F -O ^has_journal /dev/ram0
+	mkdir "$FS"
+	mount /dev/ram0 "$FS"
+}
+
+fs_remove() {
+	[[ -d $FS ]] || return 0
+	! mountpoint -q "$FS" || umount "$FS"
+	rmdir "$FS"
+}
+
+# slow_new DEVICE|SIZE: a file system at $FS on that disk, or on one of that size that
+# is made of memory. Without a journal, which would be as slow as the disk.
+slow_new() {
+	slow_disk=$1
+	if [[ ! -b $slow_disk ]]; then
+		truncate -s "$1" "$WORK/image"
+		slow_disk=$(losetup --find --show "$WORK/image")
+	fi
+	dmsetup create vmp-slow --noudevsync --table "$(slow_table 0)"
+	dmsetup mknodes vmp-slow
+	mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=0,nodiscard /dev/mapper/vmp-slow
+	mkdir "$FS"
+	mount -o noatime /dev/mapper/vmp-slow "$FS"
+}
+
+# Let nearly all memory get dirty: what slows writers down is reclaim then.
+raise_dirty_limits() { set_dirty_limits 90 80; }
+
+# set_dirty_limits PERCENT BACKGROUND_PERCENT
+set_dirty_limits() {
+	echo "$1" >/proc/sys/vm/dirty_ratio
+	echo "$2" >/proc/sys/vm/dirty_background_ratio
+}
+
+# slow_table MS: writes take that long.
+slow_table() {
+	echo "0 $(blockdev --getsz "$slow_disk") delay $slow_disk 0 0 $slow_disk 0 $1"
+}
+
+# slow_load TABLE: what the disk does from now on.
+slow_load() {
+	dmsetup suspend --nolockfs --noudevsync vmp-slow
+	dmsetup load vmp-slow --table "$1"
+	dmsetup resume --noudevsync vmp-slow
+}
+
+slow_remove() {
+	[[ -b /dev/mapper/vmp-slow ]] || return 0
+	slow_load "$(slow_table 0)"
+	fs_remove
+	dmsetup remove --noudevsync --retry vmp-slow
+	rm -f /dev/mapper/vmp-slow
+	[[ $slow_disk != /dev/loop* ]] || losetup --detach "$slow_disk"
+	rm -f "$WORK/image"
 }
 
 # load_start: a workload that swaps all the time, and has begun to.
@@ -169,6 +321,9 @@ load_end() {
 	rm "$WORK/load"
 }
 
+floor_before=$(chosen "$POLICY/scan/floor")
+limits_before="$(</proc/sys/vm/dirty_ratio) $(</proc/sys/vm/dirty_background_ratio)"
+
 # clean_up [STATUS]: leave the guest as the test found it, whatever it did.
 clean_up() {
 	local status=${1:-$?}
@@ -177,9 +332,44 @@ clean_up() {
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	memcg_remove
 	swap_remove
+	slow_remove
+	fs_remove
+	# shellcheck disable=SC2086 # two words
+	set_dirty_limits $limits_before
 	set_policy stock
+	set_scan stock continue
+	set_throttle stock stock
+	set_dirty_gen second-youngest
+	set_scan_batch 64
+	set_scan_floor "$floor_before"
 	echo 0 >"$POLICY/bypass"
 	set_max_folios 64
 	set_lru mglru
 	exit "$status"
+}
+
+# need_fault_module MACRO: skip the test without a module that was built with it.
+need_fault_module() {
+	fault_dir=${!1:-}
+	[[ ! $fault_dir ]] || return 0
+	echo "$1 doesn't name the directory of a module built with it"
+	exit 4
+}
+
+load_fault_module() {
+	rmmod vmscan_policy
+	insmod "$fault_dir/vmscan_policy.ko"
+}
+
+# clean_up loads the right one again.
+fault_clean_up() {
+	local status=$?
+
+	if lsmod | grep -q '^vmscan_policy '; then
+		set_policy stock
+		set_scan stock continue
+		set_throttle stock stock
+		rmmod vmscan_policy
+	fi
+	clean_up "$status"
 }

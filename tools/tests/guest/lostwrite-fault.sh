@@ -2,26 +2,12 @@
 # Without the flush writes are lost, and the test that lostwrite.sh runs sees it.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-[[ ${VMP_FAULT_DIR:-} ]] || {
-	echo "VMP_FAULT_DIR doesn't name a module built with VMP_FAULT_NO_FLUSH"
-	exit 4
-}
-
-restore_module() {
-	local status=$?
-
-	if lsmod | grep -q '^vmscan_policy '; then
-		set_policy stock
-		rmmod vmscan_policy
-	fi
-	clean_up "$status"
-}
-trap restore_module EXIT
+need_fault_module VMP_FAULT_NO_FLUSH
+trap fault_clean_up EXIT
 
 memcg_new 16M
 swap_new
-rmmod vmscan_policy
-insmod "$VMP_FAULT_DIR/vmscan_policy.ko"
+load_fault_module
 set_policy batch
 # As soon as it is seen: a busy host may leave no CPU for the writers at first.
 # An anonymous page is back after one fault, and its writer seldom in the window

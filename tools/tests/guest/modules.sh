@@ -1,5 +1,6 @@
 #!/bin/bash
-# The module is loaded and removed, with batch in force, while a load reclaims.
+# The module is loaded and removed, with a policy in force at each point, while a load
+# reclaims.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
@@ -11,6 +12,8 @@ for ((i = 1; i <= rounds; i++)); do
 	rmmod vmscan_policy
 	insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	set_policy batch
+	set_scan budget async
+	set_throttle feedback all
 	pause 0.0$((RANDOM % 10))
 	read -r _ deferred <"$STATS"
 	((deferred == 0)) || busy=$((busy + 1))

@@ -6,9 +6,7 @@ set -euo pipefail
 
 name=$1
 seconds=$(scaled 4)
-huge_before=$(<"$THP/shmem_enabled")
-huge_before=${huge_before#*[}
-huge_before=${huge_before%]*}
+huge_before=$(chosen "$THP/shmem_enabled")
 
 race_clean_up() {
 	local status=$?

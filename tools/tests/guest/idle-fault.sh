@@ -1,0 +1,19 @@
+#!/bin/bash
+# A policy that never scans anything must not end in an OOM kill: the kernel's own
+# loop follows half-way to the highest priority.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+need_fault_module VMP_FAULT_IDLE
+trap fault_clean_up EXIT
+
+memcg_new 32M
+swap_new
+load_fault_module
+set_scan budget continue
+in_memcg stress-ng --vm 1 --vm-bytes 48M --vm-keep --vm-method write64 --timeout 5 -q ||
+	fail "the load failed: $(xargs <"$VMP_MEMCG/memory.events")"
+set_scan stock continue
+stolen=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat")
+echo "$stolen pages stolen; $(xargs <"$VMP_MEMCG/memory.events")"
+((stolen > 1000)) || fail "there was no reclaim"
+grep -q '^oom_kill 0$' "$VMP_MEMCG/memory.events" || fail "a process was OOM-killed"

@@ -1,0 +1,110 @@
+#!/bin/bash
+# memory.reclaim and memory.high take what was asked for; the budget policy does
+# not take more than a batch beyond it.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+shmem=/dev/shm/vmp-test
+trap 'status=$?; rm -f "$shmem"; clean_up "$status"' EXIT
+
+# However little it wants, memcg reclaim asks for SWAP_CLUSTER_MAX pages, so up to
+# 31 of them nobody wanted. What a pass finds when one page is left is a batch.
+cluster=32
+# MEMCG_CHARGE_BATCH: so much is charged at a time, and what is not used of it waits
+# for its CPU.
+charge=64
+mib_pages=256
+size=$(scaled 64)
+((size >= 16)) || size=16
+
+# Pages that reclaim has taken from the memcg. The CPUs' counts are added up by a
+# read of cpu.stat; one of memory.stat leaves out what is small.
+pages_stolen() {
+	cat "$VMP_MEMCG/cpu.stat" >/dev/null
+	awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat"
+}
+
+pages_used() { echo $(($(<"$VMP_MEMCG/memory.current") / 4096)); }
+
+# What was taken comes back. Nothing runs in the memcg after it.
+fill() {
+	case $1 in
+	shmem) in_memcg cat "$shmem" ;;
+	file) in_memcg cat "$FS/data" ;;
+	esac >/dev/null
+}
+
+# judge WHAT ASKED STOLEN SLACK: for stock no bound is known, so it is only printed.
+judge() {
+	echo "$1: asked for $2 pages, got $3"
+	[[ $scan == stock ]] || (($3 <= $2 + $4)) || fail "$1: that is more than $4 pages too many"
+}
+
+check_reclaim() {
+	local asked=$1 before stolen
+
+	before=$(pages_stolen)
+	echo $((asked * 4096)) >"$VMP_MEMCG/memory.reclaim" || fail "$label: not all reclaimed"
+	stolen=$(($(pages_stolen) - before))
+	judge "$label, memory.reclaim" "$asked" "$stolen" $((cluster - 1 + batch))
+	((stolen >= asked)) || fail "$label: success, but not all reclaimed"
+}
+
+# The write reclaims until usage is not above the new limit. First it uncharges what
+# waits for a CPU, so there can be less to reclaim, but never more: nobody charges.
+check_high_write() {
+	local asked=$1 high before stolen above
+
+	before=$(pages_stolen)
+	high=$(($(pages_used) - asked))
+	echo $((high * 4096)) >"$VMP_MEMCG/memory.high"
+	above=$(($(pages_used) - high))
+	stolen=$(($(pages_stolen) - before))
+	echo max >"$VMP_MEMCG/memory.high"
+	judge "$label, memory.high lowered" "$asked" "$stolen" $((cluster - 1 + batch))
+	((above <= 0)) || fail "$label: usage is $above pages above the new memory.high"
+}
+
+# A task that finds usage above the limit after a charge reclaims as much as it has
+# charged in this system call, 32 pages of readahead or two charges at most. So the
+# last time it can go that far, and a batch, below the limit; and at its end its own
+# pages, less than a MiB, are uncharged, too. What waits for CPUs can be above it.
+# How much is taken in all says less: it may be charged again at once.
+check_high_task() {
+	local asked=$1 high before stolen above slack=$((2 * charge + mib_pages + batch))
+
+	truncate -s $((asked * 4096)) "$FS/more"
+	before=$(pages_stolen)
+	high=$(pages_used)
+	echo $((high * 4096)) >"$VMP_MEMCG/memory.high"
+	in_memcg cat "$FS/more" >/dev/null
+	above=$(($(pages_used) - high))
+	stolen=$(($(pages_stolen) - before))
+	echo max >"$VMP_MEMCG/memory.high"
+	rm "$FS/more"
+	echo "$label, a task above memory.high by $asked pages: got $stolen, usage is $above above it"
+	[[ $scan == stock ]] || ((above >= -slack)) || fail "$label: that is more than $slack below it"
+	((above <= charge * $(nproc))) || fail "$label: usage stays $above pages above memory.high"
+}
+
+memcg_new
+swap_new
+fs_new
+truncate -s "${size}M" "$FS/data"
+in_memcg dd if=/dev/urandom of="$shmem" bs=1M count="$size" status=none
+for kind in shmem file; do
+	for setting in "${scan_settings[@]}"; do
+		read -r scan aging <<<"$setting"
+		batches=(1 64 512)
+		[[ $scan != stock ]] || batches=(64)
+		for batch in "${batches[@]}"; do
+			label="$kind, $scan $aging, batch $batch"
+			set_scan_batch "$batch"
+			set_scan "$scan" "$aging"
+			fill "$kind"
+			check_reclaim $((6 * mib_pages))
+			check_reclaim 64
+			check_high_write $((2 * mib_pages))
+			check_high_task $((2 * mib_pages))
+		done
+	done
+done

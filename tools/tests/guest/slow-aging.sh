@@ -1,0 +1,63 @@
+#!/bin/bash
+# What happens while a worker is about to make a generation: the policy is switched,
+# the module is unloaded, the memcg is removed. The worker of this test build is slow.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+need_fault_module VMP_FAULT_SLOW_AGING
+trap fault_clean_up EXIT
+
+# Sets left to the number of requests that are not done; without a process to start.
+count_left() {
+	local -A stats=()
+	local line lines
+
+	mapfile -t lines <"$POLICY/aging/stats"
+	for line in "${lines[@]}"; do
+		stats[${line% *}]=${line#* }
+	done
+	left=$((stats[queued] - stats[async] - stats[stale] - stats[offline]))
+	offline=${stats[offline]}
+}
+
+wait_for_request() {
+	local try
+
+	for ((try = 0; try < 3000; try++)); do
+		count_left
+		((left == 0)) || return 0
+		pause 0.01
+	done
+	fail "nobody asks a worker to age"
+}
+
+load_start
+load_fault_module
+rounds=$(scaled 5)
+for ((i = 0; i < rounds; i++)); do
+	set_scan budget async
+	wait_for_request
+	echo continue >"$POLICY/aging/policy"
+	count_left
+	((left == 0)) || fail "$left requests are left after a switch away from async"
+	set_scan budget async
+	wait_for_request
+	rmmod vmscan_policy
+	insmod "$fault_dir/vmscan_policy.ko"
+	load_check
+done
+load_end
+memcg_remove
+
+for ((i = 0; i < rounds; i++)); do
+	memcg_new 16M
+	set_scan budget async
+	in_memcg stress-ng --vm 2 --vm-bytes 48M --vm-keep --vm-method write64 -q >/dev/null 2>&1 &
+	wait_for_request
+	memcg_remove
+	wait
+	set_scan budget continue
+done
+count_left
+echo "$offline of the memcgs were removed before the worker came"
+# A slow kernel may take longer to remove one than the worker waits.
+((offline || ${VMP_SCALE:-100} < 100)) || fail "no memcg was removed while a request for it was there"

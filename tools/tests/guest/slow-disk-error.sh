@@ -1,0 +1,48 @@
+#!/bin/bash
+# The disk fails while its writer is throttled: that gets an error, and nothing hangs.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+# wait_throttled BEFORE
+wait_throttled() {
+	local try
+
+	for ((try = 0; try < 600; try++)); do
+		(($(throttled) <= $1 + 10)) || return 0
+		[[ -d /proc/$writer ]] || fail "the writer ended before it was throttled"
+		pause 0.1
+	done
+	fail "nobody is throttled"
+}
+
+set_throttle feedback all
+raise_dirty_limits
+slow_new 400M
+for failure in error flakey; do
+	slow_load "$(slow_table 5000)"
+	before=$(throttled)
+	memcg_new 32M
+	in_memcg dd if=/dev/zero of="$FS/$failure" bs=1M count=192 conv=fsync 2>"$WORK/said" &
+	writer=$!
+	wait_throttled "$before"
+	size=$(blockdev --getsz "$slow_disk")
+	case $failure in
+	error) slow_load "0 $size error" ;;
+	flakey) slow_load "0 $size flakey $slow_disk 0 0 1000 1 error_writes" ;;
+	esac
+	for ((try = 0; try < 600; try++)); do
+		[[ -d /proc/$writer ]] || break
+		pause 0.1
+	done
+	[[ ! -d /proc/$writer ]] || fail "$failure: the writer hangs: $(<"/proc/$writer/stack")"
+	status=0
+	wait "$writer" || status=$?
+	echo "$failure: status $status: $(grep -v records "$WORK/said" | head -n 1)"
+	grep -q '^oom_kill 0$' "$VMP_MEMCG/memory.events" || fail "$failure: the writer was OOM-killed"
+	((status == 1)) || fail "$failure: the writer was to fail"
+	memcg_remove
+	slow_load "$(slow_table 0)"
+	rm -f "$FS/$failure"
+done
+check_throttle_stats

@@ -1,0 +1,56 @@
+#!/bin/bash
+# A process in a small memcg writes to a disk on which each write takes 5 s. Stock kills
+# it although its pages would be clean soon; with feedback and throttling it gets done.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+# write_file: sets $status and $took, in ms.
+write_file() {
+	local started=${EPOCHREALTIME/./}
+
+	status=0
+	in_memcg dd if=/dev/zero of="$FS/data" bs=1M count=192 status=none || status=$?
+	took=$(((${EPOCHREALTIME/./} - started) / 1000))
+}
+
+event() { sed -n "s/^$1 //p" "$VMP_MEMCG/memory.events"; }
+
+# run SCAN AGING WRITEBACK THROTTLE DIRTY_GEN
+run() {
+	# shellcheck disable=SC2034 # filled by name
+	local -A before=() after=()
+
+	set_scan "$1" "$2"
+	set_throttle "$3" "$4"
+	set_dirty_gen "$5"
+	read_stats before throttle
+	memcg_new 32M
+	write_file
+	read_stats after throttle
+	ooms=$(event oom)
+	echo "scan=$1 aging=$2 writeback=$3 throttle=$4 dirty_gen=$5: status $status after $took ms," \
+		"$ooms OOMs, throttled:$(stats_delta before after)"
+	rm -f "$FS/data"
+	memcg_remove
+}
+
+runs=$(scaled 3)
+slow_new 400M
+slow_load "$(slow_table 5000)"
+# A kernel with sanitizers scans so slowly that stock is not killed for minutes.
+for ((i = 0; runs > 1 && i < runs; i++)); do
+	run stock continue stock stock youngest
+	((status == 137 && ooms > 0)) || fail "stock was to be OOM-killed"
+done
+settings=("stock continue second-youngest" "budget continue youngest" "budget async second-oldest")
+for setting in "${settings[@]:0:runs}"; do
+	read -r scan aging gen <<<"$setting"
+	if [[ $gen == youngest ]]; then
+		timeout 60 "$BIN/stalls" fsync "$FS/other" 30 | sed 's/^/fsync of a page beside it: /' &
+	fi
+	run "$scan" "$aging" feedback memcg "$gen"
+	((status == 0 && ooms == 0)) || fail "it was to be completed without an OOM"
+	wait
+done
+check_throttle_stats

@@ -1,0 +1,26 @@
+#!/bin/bash
+# Nothing to wait for: with all policies on, memory that is swapped and files in tmpfs
+# see no throttling.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+shmem=/dev/shm/vmp-test
+trap 'status=$?; rm -f "$shmem"; clean_up "$status"' EXIT
+
+set_throttle feedback all
+before=$(throttled)
+load_start
+for setting in "${scan_settings[@]}"; do
+	read -r scan aging <<<"$setting"
+	set_scan "$scan" "$aging"
+	in_memcg dd if=/dev/zero of="$shmem" bs=1M count=48 status=none
+	in_memcg cat "$shmem" >/dev/null
+	rm "$shmem"
+	load_check
+done
+load_end
+(($(throttled) == before)) || fail "throttled $(($(throttled) - before)) times"
+# shellcheck disable=SC2034 # filled by name
+declare -A met=()
+read_stats met writeback
+echo "${met[batches]} batches, ${met[dirty]} pages dirty of ${met[taken]} taken"
+((met[batches])) || fail "no batch was seen"

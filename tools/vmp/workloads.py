@@ -1,0 +1,112 @@
+"""The workloads that ab knows, as data."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import CACHE, REPO, run
+from vmp.counters import parse_progress
+
+SOURCES = REPO / "tools" / "workloads"
+PROGRAMS = CACHE / "workloads"
+
+# Fields of fio's terse output, version 3: KiB read and KiB written so far.
+FIO_VERSION, FIO_READ, FIO_WRITTEN = 0, 5, 46
+FIO_BLOCK = 4  # KiB
+
+# Makes the file $0, then becomes fio. A file that fio made would not be in the page cache, and a
+# slow disk takes minutes to fill that until reclaim starts.
+LAID_OUT_FIO = (
+    'dd if=/dev/zero of="$0" bs=1M count=384 conv=fsync status=none && '
+    'exec fio --filename="$0" "$@"'
+)
+
+
+def fio_operations(text: str) -> float | None:
+    """Return the I/Os in the last whole line of fio's terse output; None if there is none."""
+    lines = [line.split(";") for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    whole = [f for f in lines if len(f) > FIO_WRITTEN and f[FIO_VERSION] == "3"]
+    return (int(whole[-1][FIO_READ]) + int(whole[-1][FIO_WRITTEN])) / FIO_BLOCK if whole else None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A command that runs until it is killed, and what it runs in.
+
+    In the command's words ab replaces {programs} by the directory of what tools/workloads builds,
+    {directory} by where the disk is mounted and {progress} by the file to count in.
+    """
+
+    command: tuple[str, ...]
+    title: str = ""  # for the table, where the command is too long
+    program: str = ""  # what has to be installed, where it is not the command's first word
+    memory: str = "64M"  # the cgroup's limit unless --memory is given
+    swap: str = "any"  # "needed", "none" (it gets none) or "any"
+    disk: bool = False  # whether it works on a disk
+    progress: Callable[[str], float | None] | None = None  # parses {progress}; None: no such file
+
+    def compiled(self) -> bool:
+        """Tell if a program of tools/workloads is needed."""
+        return any("{programs}" in word for word in self.command)
+
+    def words(self, places: dict[str, Path]) -> list[str]:
+        """Return the command with the places put in; other braces stay as they are."""
+        words = list(self.command)
+        for name, path in places.items():
+            words = [word.replace(f"{{{name}}}", str(path)) for word in words]
+        return words
+
+
+def pressure(options: str, title: str, memory: str) -> Workload:
+    """Return a workload of the program pressure, on a disk and without swap."""
+    command = f"{{programs}}/pressure --file {{directory}}/file {options} --progress {{progress}}"
+    return Workload(
+        command=tuple(command.split()),
+        program="make",
+        title=title,
+        memory=memory,
+        swap="none",
+        disk=True,
+        progress=parse_progress,
+    )
+
+
+WORKLOADS = {
+    "vm": Workload(
+        command=tuple("stress-ng --vm 4 --vm-bytes 256M --vm-keep".split()),
+        swap="needed",
+    ),
+    "pressure": pressure(
+        "--file-size 180M --readers 8 --anon-size 300M --threads 8",
+        title="pressure: 8 readers of 180 MiB, 8 threads filling 300 MiB",
+        memory="384M",
+    ),
+    "processes": pressure(
+        "--file-size 256M --readers 1 --pause 3000 --threads 0 --sleepers 800",
+        title="processes: a reader of 256 MiB beside 800 processes that sleep",
+        memory="128M",
+    ),
+    "zipf": Workload(
+        command=(
+            *("sh", "-c", LAID_OUT_FIO, "{directory}/file"),
+            *"--name=zipf --size=384M --numjobs=4 --direct=0 --invalidate=0".split(),
+            *"--rw=randrw --rwmixread=95 --bs=4k".split(),
+            *"--ioengine=psync --random_distribution=zipf:1.1 --time_based --runtime=30d".split(),
+            *"--group_reporting --status-interval=200ms".split(),
+            *"--output-format=terse --terse-version=3 --output={progress}".split(),
+        ),
+        program="fio",
+        title="fio zipf:1.1 on 384 MiB, 95 % reads, 4 jobs",
+        memory="128M",
+        swap="none",
+        disk=True,
+        progress=fio_operations,
+    ),
+}
+
+
+def build_programs() -> Path:
+    """Build the programs of tools/workloads where they are not up to date; return where."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    run(["make", "-C", SOURCES, f"OUT={PROGRAMS}"], "compiling the workloads")
+    return PROGRAMS
