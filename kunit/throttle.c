@@ -198,7 +198,11 @@ KUNIT_ARRAY_PARAM(kswapd, kswapd_cases, kswapd_desc);
 static void kswapd_test(struct kunit *test)
 {
 	const struct kswapd_case *c = test->param_value;
-	struct vmp_verdict verdict = vmp_throttle_decide(&c->ctx, c->fruitless);
+	const struct vmp_fruitless fruitless = {
+		.taken = c->fruitless,
+		.pending = c->ctx.nr_write_pending,
+	};
+	struct vmp_verdict verdict = vmp_throttle_decide(&c->ctx, &fruitless);
 
 	KUNIT_EXPECT_EQ_MSG(test, verdict.mark_writeback,
 			    c->want.mark_writeback, "mark for writeback");
@@ -217,6 +221,11 @@ struct direct_case {
 #define DIRECT(prio, ...) { .priority = prio, MAY_THROTTLE, __VA_ARGS__ }
 #define NEEDED(prio, ...) { .priority = prio, __VA_ARGS__ }
 #define KSWAPD_TAKEN 1000
+
+static const struct vmp_fruitless kswapd_fruitless = {
+	.taken = KSWAPD_TAKEN,
+	.pending = KSWAPD_TAKEN,
+};
 
 /* The worst that a direct reclaimer can meet: only kswapd counts immediate. */
 #define ALL_CONGESTED \
@@ -315,7 +324,7 @@ static void expect_direct(struct kunit *test, bool root_reclaim, bool marked)
 
 	ctx.root_reclaim = root_reclaim;
 	ctx.congested = marked;
-	verdict = vmp_throttle_decide(&ctx, KSWAPD_TAKEN);
+	verdict = vmp_throttle_decide(&ctx, &kswapd_fruitless);
 
 	KUNIT_EXPECT_EQ_MSG(test, verdict.stall, c->want[root_reclaim][marked],
 			    "%s reclaim, node %s", reclaim, node);
@@ -332,8 +341,35 @@ static void direct_test(struct kunit *test)
 	expect_direct(test, true, true);
 }
 
+/* Pages that wait are not fewer because some of them were written meanwhile. */
+static void count_test(struct kunit *test)
+{
+	static const struct vmscan_node_ctx rounds[] = {
+		KSWAPD(FIRST, MET(64, .dirty = 64), PENDING(1000)),
+		KSWAPD(FIRST, MET(32, .dirty = 32), PENDING(900)),
+		KSWAPD(FIRST, MET(8), RECLAIMED(1), PENDING(900)),
+		KSWAPD(FIRST, MET(4), PENDING(50)),
+		KSWAPD(FIRST, MET(2), PENDING(60)),
+		KSWAPD(FIRST, MET(0), RECLAIMED(9), PENDING(70)),
+	};
+	static const struct vmp_fruitless want[] = {
+		{ 64, 1000 }, { 96, 1000 }, { 0, 0 }, { 4, 50 }, { 6, 60 }, { 0, 0 },
+	};
+	struct vmp_fruitless fruitless = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rounds); i++) {
+		vmp_throttle_count(&fruitless, &rounds[i]);
+		KUNIT_EXPECT_EQ_MSG(test, fruitless.taken, want[i].taken,
+				    "round %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, fruitless.pending, want[i].pending,
+				    "round %u", i);
+	}
+}
+
 static struct kunit_case throttle_cases[] = {
 	KUNIT_CASE_PARAM(accounts_test, accounts_gen_params),
+	KUNIT_CASE(count_test),
 	KUNIT_CASE_PARAM(kswapd_test, kswapd_gen_params),
 	KUNIT_CASE_PARAM(direct_test, direct_gen_params),
 	{}

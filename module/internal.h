@@ -293,13 +293,25 @@ struct vmp_verdict {
 	enum vmscan_throttle_state stall;
 };
 
+/**
+ * struct vmp_fruitless - the rounds of a kswapd since it last reclaimed a page
+ * @taken: pages that they have taken
+ * @pending: pages that were dirty or under writeback at the end of a round, at most
+ */
+struct vmp_fruitless {
+	unsigned long taken;
+	unsigned long pending;
+};
+
 extern const struct vmp_point vmp_throttle_point;
 
 int vmp_throttle_init(void);
 void vmp_throttle_exit(void);
 bool vmp_throttle_accounts(enum vmp_throttle throttle, bool root_reclaim);
+void vmp_throttle_count(struct vmp_fruitless *fruitless,
+			const struct vmscan_node_ctx *ctx);
 struct vmp_verdict vmp_throttle_decide(const struct vmscan_node_ctx *ctx,
-				       unsigned long fruitless);
+				       const struct vmp_fruitless *fruitless);
 
 /* observe.c */
 int vmp_observe_set(unsigned int on);

@@ -54,11 +54,8 @@ struct vmp_throttle_stats {
 
 static DEFINE_PER_CPU(struct vmp_throttle_stats, throttle_stats);
 
-/*
- * For each node, the pages that its kswapd has taken since it last reclaimed one.
- * There is one kswapd for a node, and nobody else uses it.
- */
-static unsigned long fruitless[MAX_NUMNODES];
+/* For each node, used by its kswapd only. */
+static struct vmp_fruitless fruitless[MAX_NUMNODES];
 
 static void add_stat(unsigned int stat, unsigned int value)
 {
@@ -80,20 +77,39 @@ VISIBLE_IF_KUNIT bool vmp_throttle_accounts(enum vmp_throttle throttle,
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_accounts);
 
+/**
+ * vmp_throttle_count() - add a round of kswapd's to the fruitless ones, or begin anew
+ * @fruitless: the rounds before
+ * @ctx: what the round met
+ */
+VISIBLE_IF_KUNIT void vmp_throttle_count(struct vmp_fruitless *fruitless,
+					 const struct vmscan_node_ctx *ctx)
+{
+	if (ctx->nr_reclaimed) {
+		*fruitless = (struct vmp_fruitless) {};
+		return;
+	}
+
+	fruitless->taken += ctx->stat.taken;
+	fruitless->pending = max(fruitless->pending, ctx->nr_write_pending);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_count);
+
 /*
  * The classic LRU has kswapd sleep as soon as it meets a folio under writeback for
  * the second time, even if others were clean. Here, it must have reclaimed nothing
- * for as many pages as wait to be written. What it takes and can't evict goes to a
- * younger generation, and is not met again before all that is older; so by then it
- * has met all that waits, and has found nothing clean among or before it.
+ * for as many pages as have waited to be written since; what was written meanwhile
+ * is among the first to be met. What it takes and can't evict goes to a younger
+ * generation, and is not met again before all that is older; so by then it has met
+ * all that waits, and has found nothing clean among or before it.
  */
 static struct vmp_verdict decide_kswapd(const struct vmscan_node_ctx *ctx,
-					unsigned long fruitless)
+					const struct vmp_fruitless *fruitless)
 {
 	const struct vmscan_evict_stat *stat = &ctx->stat;
 	bool stall = stat->immediate && !ctx->nr_reclaimed &&
-		     ctx->nr_write_pending &&
-		     fruitless >= ctx->nr_write_pending;
+		     fruitless->pending &&
+		     fruitless->taken >= fruitless->pending;
 
 	return (struct vmp_verdict) {
 		.mark_writeback = stat->writeback &&
@@ -127,12 +143,13 @@ static enum vmscan_throttle_state decide_direct(const struct vmscan_node_ctx *ct
 /**
  * vmp_throttle_decide() - what to do after a round over a node
  * @ctx: what the round met
- * @fruitless: pages that kswapd has taken since it last reclaimed one
+ * @fruitless: for kswapd: its rounds since it last reclaimed a page, this included
  *
  * Return: the marks to set on the node, and the reason to sleep for.
  */
 VISIBLE_IF_KUNIT struct vmp_verdict
-vmp_throttle_decide(const struct vmscan_node_ctx *ctx, unsigned long fruitless)
+vmp_throttle_decide(const struct vmscan_node_ctx *ctx,
+		    const struct vmp_fruitless *fruitless)
 {
 	if (ctx->kswapd)
 		return decide_kswapd(ctx, fruitless);
@@ -145,18 +162,13 @@ static void throttle_node(struct vmscan_node_ctx *ctx)
 {
 	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
 	struct vmp_verdict verdict;
-	unsigned long nr = 0;
 
 	if (!vmp_throttle_accounts(set->throttle, ctx->root_reclaim))
 		return;
 
-	if (ctx->kswapd) {
-		if (!ctx->nr_reclaimed)
-			nr = fruitless[ctx->nid] + ctx->stat.taken;
-		fruitless[ctx->nid] = nr;
-	}
-
-	verdict = vmp_throttle_decide(ctx, nr);
+	if (ctx->kswapd)
+		vmp_throttle_count(&fruitless[ctx->nid], ctx);
+	verdict = vmp_throttle_decide(ctx, &fruitless[ctx->nid]);
 	if (verdict.mark_writeback) {
 		vmscan_node_set_writeback(ctx);
 		add_stat(STAT_MARK_WRITEBACK, 1);

@@ -57,7 +57,8 @@ def guest_suite(
 ) -> None:
     """Run the guest tests named, or all of them, in one guest and report each."""
     settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}"]
-    settings += [f"{fault}={build_module(kernel, [fault])}" for fault in FAULTS]
+    if not tests:
+        settings += [f"{fault}={build_module(kernel, [fault])}" for fault in FAULTS]
     options = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000", "--timeout", "3000"]
     start = time.monotonic()
     status, text = vm([*options, "--", "env", *settings, GUEST / "run", *tests], log)

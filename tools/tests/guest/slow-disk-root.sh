@@ -1,7 +1,8 @@
 #!/bin/bash
 # The same without a memcg: a machine with little memory left, a slow disk, high limits
-# for dirty pages, and a process beside it that only wants anonymous memory. Then,
-# processes that only read: kswapd always has clean folios to take, and must not sleep.
+# for dirty pages, and a process beside it that only wants anonymous memory. Then, with
+# a lower limit, processes that only read: kswapd always has clean folios to take, and must
+# not sleep.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 [[ -b /dev/vda ]] || {
@@ -132,15 +133,18 @@ set_throttle feedback all
 # What waits for the disk comes round soonest like this: the classic LRU's rule has
 # kswapd sleep then.
 set_dirty_gen second-oldest
-read_pairs before < <(counters)
-read_stats before throttle
-writer_start
-pause 3
+# The writer can't make all dirty, so what is read stays for kswapd to take.
+set_dirty_limits 40 10
 readers=()
 for ((i = 0; i < 3; i++)); do
-	read_on "$seconds" &
+	read_on $((seconds + 5)) &
 	readers+=($!)
 done
+pause 2
+writer_start
+pause 3
+read_pairs before < <(counters)
+read_stats before throttle
 wait "${readers[@]}"
 read_stats after throttle
 read_pairs after < <(counters)
