@@ -18,6 +18,7 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /*
  * "async" asks for a new generation when the last cold one has less than this
@@ -117,14 +118,39 @@ VISIBLE_IF_KUNIT enum vmp_age vmp_aging_decide(enum vmp_aging aging,
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_aging_decide);
 
+/* Return: the id of the aging, 0 if none is needed. */
+static u64 trace_begin(const struct vmp_where *where, bool async, u64 before)
+{
+	u64 id;
+
+	if (!trace_aging_begin_enabled() && !trace_aging_end_enabled())
+		return 0;
+
+	id = vmp_trace_id();
+	trace_aging_begin(where, id, async, before);
+
+	return id;
+}
+
 /*
  * Where nothing is left to evict and another task makes the generation, a pass
  * that just fails runs through all priorities while that task is busy, and with
  * enough such passes into the OOM killer. So wait for a tick.
  */
-static bool age_now(struct vmscan_scan_ctx *ctx, const struct vmscan_gens *gens)
+static bool age_now(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
+		    const struct vmscan_gens *gens)
 {
-	if (vmscan_scan_age(ctx, gens->max_seq)) {
+	const struct vmp_where where = {
+		.policy = set->aging,
+		.set = set->number,
+		.cgroup = vmp_cgroup_id(ctx->memcg),
+		.nid = ctx->nid,
+	};
+	u64 id = trace_begin(&where, false, gens->max_seq);
+	bool aged = vmscan_scan_age(ctx, gens->max_seq);
+
+	trace_aging_end(&where, id, false, gens->max_seq, gens->max_seq + aged);
+	if (aged) {
 		count_stat(STAT_SYNC);
 		return true;
 	}
@@ -138,7 +164,7 @@ static bool age_now(struct vmscan_scan_ctx *ctx, const struct vmscan_gens *gens)
 	return false;
 }
 
-static bool age_later(struct vmscan_scan_ctx *ctx,
+static bool age_later(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
 		      const struct vmscan_gens *gens)
 {
 	const struct vmp_aging_request request = {
@@ -146,6 +172,7 @@ static bool age_later(struct vmscan_scan_ctx *ctx,
 		.nid = ctx->nid,
 		.max_seq = gens->max_seq,
 		.can_swap = ctx->can_swap,
+		.set = set->number,
 	};
 	enum vmp_queued queued = vmp_aging_queue_add(&aging_queue, &request);
 
@@ -157,20 +184,20 @@ static bool age_later(struct vmscan_scan_ctx *ctx,
 /**
  * vmp_aging_step() - age if it is time to
  * @ctx: the pass
- * @aging: the policy
+ * @set: the set of policies of the pass
  * @gens: the evictable generations
  * @evictable: the pages in them
  *
  * Return: true if a generation was made or a worker was told to make it.
  */
-bool vmp_aging_step(struct vmscan_scan_ctx *ctx, enum vmp_aging aging,
+bool vmp_aging_step(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
 		    const struct vmscan_gens *gens, unsigned long evictable)
 {
-	switch (vmp_aging_decide(aging, gens, evictable, ctx->priority)) {
+	switch (vmp_aging_decide(set->aging, gens, evictable, ctx->priority)) {
 	case VMP_AGE_NOW:
-		return age_now(ctx, gens);
+		return age_now(ctx, set, gens);
 	case VMP_AGE_LATER:
-		return age_later(ctx, gens);
+		return age_later(ctx, set, gens);
 	case VMP_AGE_NO:
 		break;
 	}
@@ -180,17 +207,30 @@ bool vmp_aging_step(struct vmscan_scan_ctx *ctx, enum vmp_aging aging,
 
 static void age_request(const struct vmp_aging_request *request)
 {
+	const struct vmp_where where = {
+		.policy = VMP_AGING_ASYNC,
+		.set = request->set,
+		.cgroup = vmp_cgroup_id(request->memcg),
+		.nid = request->nid,
+	};
+	bool aged;
+	u64 id;
+
 #ifdef VMP_FAULT_SLOW_AGING
 	/* Test build: leave time for what may happen to a request. */
 	msleep(1000);
 #endif
-	if (!mem_cgroup_online(request->memcg))
+	if (!mem_cgroup_online(request->memcg)) {
 		count_stat(STAT_OFFLINE);
-	else if (vmscan_age_memcg(request->memcg, request->nid,
-				  request->max_seq, request->can_swap))
-		count_stat(STAT_ASYNC);
-	else
-		count_stat(STAT_STALE);
+		return;
+	}
+
+	id = trace_begin(&where, true, request->max_seq);
+	aged = vmscan_age_memcg(request->memcg, request->nid, request->max_seq,
+				request->can_swap);
+	count_stat(aged ? STAT_ASYNC : STAT_STALE);
+	trace_aging_end(&where, id, true, request->max_seq,
+			request->max_seq + aged);
 }
 
 static void async_retire(void)

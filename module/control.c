@@ -12,29 +12,21 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "trace.h"
 
-enum {
-	POINT_FLUSH,
-	POINT_SCAN,
-	POINT_AGING,
-	POINT_WRITEBACK,
-	POINT_THROTTLE,
-	NR_POINTS,
-};
-
-static const struct vmp_point *const points[NR_POINTS] = {
-	[POINT_FLUSH] = &vmp_flush_point,
-	[POINT_SCAN] = &vmp_scan_point,
-	[POINT_AGING] = &vmp_aging_point,
-	[POINT_WRITEBACK] = &vmp_writeback_point,
-	[POINT_THROTTLE] = &vmp_throttle_point,
+static const struct vmp_point *const points[VMP_NR_POINTS] = {
+	[VMP_POINT_FLUSH] = &vmp_flush_point,
+	[VMP_POINT_SCAN] = &vmp_scan_point,
+	[VMP_POINT_AGING] = &vmp_aging_point,
+	[VMP_POINT_WRITEBACK] = &vmp_writeback_point,
+	[VMP_POINT_THROTTLE] = &vmp_throttle_point,
 };
 
 #define MAX_POLICIES	8
 
 /* For each point the index of a policy. */
 struct vmp_choice {
-	unsigned int policy[NR_POINTS];
+	unsigned int policy[VMP_NR_POINTS];
 };
 
 struct vmp_profile {
@@ -45,16 +37,16 @@ struct vmp_profile {
 static const struct vmp_profile profiles[] = {
 	{
 		.name = "stock",
-		.choice.policy[POINT_AGING] = VMP_AGING_CONTINUE,
+		.choice.policy[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
 	},
 	{
 		.name = "max",
 		.choice.policy = {
-			[POINT_FLUSH] = 1,
-			[POINT_SCAN] = 1,
-			[POINT_AGING] = VMP_AGING_CONTINUE,
-			[POINT_WRITEBACK] = 1,
-			[POINT_THROTTLE] = VMP_THROTTLE_ALL,
+			[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH,
+			[VMP_POINT_SCAN] = VMP_SCAN_BUDGET,
+			[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
+			[VMP_POINT_WRITEBACK] = 1,
+			[VMP_POINT_THROTTLE] = VMP_THROTTLE_ALL,
 		},
 	},
 };
@@ -62,6 +54,7 @@ static const struct vmp_profile profiles[] = {
 static DEFINE_MUTEX(control_lock);
 static struct vmp_choice current_choice;
 static struct vmp_set *published;
+static u32 set_number;		/* of the newest set */
 static struct dentry *root;
 
 static const struct vmp_policy *chosen(const struct vmp_choice *choice,
@@ -85,10 +78,11 @@ static struct vmp_set *make_set(const struct vmp_choice *choice)
 #endif
 	set->ops.owner = THIS_MODULE;
 	set->ops.name = KBUILD_MODNAME;
-	set->aging = choice->policy[POINT_AGING];
-	set->feedback = choice->policy[POINT_WRITEBACK];
-	set->throttle = choice->policy[POINT_THROTTLE];
-	for (i = 0; i < NR_POINTS; i++)
+	set->number = set_number + 1;
+	set->aging = choice->policy[VMP_POINT_AGING];
+	set->feedback = choice->policy[VMP_POINT_WRITEBACK];
+	set->throttle = choice->policy[VMP_POINT_THROTTLE];
+	for (i = 0; i < VMP_NR_POINTS; i++)
 		if (chosen(choice, i)->fill)
 			chosen(choice, i)->fill(&set->ops);
 
@@ -100,9 +94,27 @@ static void retire(const struct vmp_choice *old)
 {
 	unsigned int i;
 
-	for (i = 0; i < NR_POINTS; i++)
+	for (i = 0; i < VMP_NR_POINTS; i++)
 		if (chosen(old, i)->retire)
 			chosen(old, i)->retire();
+}
+
+static void trace_switches(const struct vmp_choice *from,
+			   const struct vmp_choice *to)
+{
+	unsigned int i;
+
+	for (i = 0; i < VMP_NR_POINTS; i++) {
+		const struct vmp_where where = {
+			.policy = to->policy[i],
+			.set = set_number,
+			.nid = NUMA_NO_NODE,
+		};
+
+		if (from->policy[i] != to->policy[i])
+			trace_policy_switch(&where, i, from->policy[i],
+					    to->policy[i], current->pid);
+	}
 }
 
 /* Put @choice in force, from nothing or in place of what there is. */
@@ -124,6 +136,8 @@ static int publish(const struct vmp_choice *choice)
 	kfree(published);
 	published = set;
 	current_choice = *choice;
+	WRITE_ONCE(set_number, set->number);
+	trace_switches(&old, choice);
 	retire(&old);
 
 	return 0;
@@ -165,6 +179,17 @@ int vmp_control_attach(void)
 	return err;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_attach);
+
+/**
+ * vmp_control_in_force() - tell what is in force, where a set is out of reach
+ * @point: of which point
+ * @where: gets the policy and the number of the set
+ */
+void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where)
+{
+	where->policy = READ_ONCE(current_choice.policy[point]);
+	where->set = READ_ONCE(set_number);
+}
 
 static unsigned int policy_names(const struct vmp_point *point,
 				 const char **names)
@@ -234,10 +259,10 @@ static int in_effect_show(struct seq_file *m, void *v)
 		points[(unsigned long)m->private]->needs;
 	unsigned int i;
 
-	for (i = 0; i < NR_POINTS; i++)
+	for (i = 0; i < VMP_NR_POINTS; i++)
 		if (points[i] == needs && !READ_ONCE(current_choice.policy[i]))
 			break;
-	if (i < NR_POINTS)
+	if (i < VMP_NR_POINTS)
 		seq_printf(m, "no: %s/policy is %s\n", needs->name,
 			   needs->policies[0].name);
 	else
@@ -295,7 +320,11 @@ static unsigned int bypass_get(void)
 
 static int bypass_set(unsigned int on)
 {
+	struct vmp_where where = { .nid = NUMA_NO_NODE };
+
 	vmscan_policy_set_bypass(on);
+	where.set = READ_ONCE(set_number);
+	trace_bypass(&where, on, VMP_BYPASS_USER, current->pid);
 
 	return 0;
 }
@@ -340,7 +369,7 @@ int vmp_control_init(void)
 	debugfs_create_file("abi", 0444, root, NULL, &abi_fops);
 	vmp_create_number(root, &bypass);
 	debugfs_create_file("profile", 0644, root, NULL, &profile_fops);
-	for (i = 0; i < NR_POINTS; i++) {
+	for (i = 0; i < VMP_NR_POINTS; i++) {
 		struct dentry *dir = debugfs_create_dir(points[i]->name, root);
 
 		debugfs_create_file("policy", 0644, dir, (void *)i,

@@ -9,14 +9,17 @@
  * keeping them frozen would make look-ups in the swap cache spin.
  */
 #include <linux/debugfs.h>
+#include <linux/memcontrol.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /*
  * Deferred folios per flush. A reclaim call of either LRU isolates 64 folios at
@@ -33,10 +36,10 @@ enum vmp_flush_stat {
 	STAT_PAGEOUTS,		/* deferred folios written out */
 	STAT_UNWRITTEN,		/* ... that pageout kept or activated */
 	STAT_RECHECKS,		/* ... by the outcome of the recheck */
-	NR_STATS = STAT_RECHECKS + VMP_NR_RECHECKS,
+	NR_FLUSH_STATS = STAT_RECHECKS + VMP_NR_RECHECKS,
 };
 
-static const char *const stat_names[NR_STATS] = {
+static const char *const stat_names[NR_FLUSH_STATS] = {
 	[STAT_DEFERRED] = "deferred",
 	[STAT_CALLS] = "calls",
 	[STAT_BATCHES] = "batches",
@@ -55,7 +58,7 @@ static const char *const stat_names[NR_STATS] = {
 };
 
 struct vmp_flush_stats {
-	u64 count[NR_STATS];
+	u64 count[NR_FLUSH_STATS];
 	unsigned int largest_batch;
 };
 
@@ -134,30 +137,95 @@ static enum vmscan_defer batch_defer(const struct vmscan_flush_ctx *ctx,
 				READ_ONCE(max_folios));
 }
 
-static void flush_tlb(struct vmscan_flush_ctx *ctx)
+/* The batch that a task drains, for its trace events. */
+struct drain {
+	struct vmp_where where;
+	struct vmp_flush_batch batch;
+	u64 id;
+	u64 start;
+};
+
+/* @first: one of the folios. The core isolates them from one lruvec, mostly. */
+static void trace_begin(struct drain *drain, const struct vmscan_flush_ctx *ctx,
+			struct folio *first)
+{
+	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
+
+	if (!trace_flush_batch_begin_enabled() &&
+	    !trace_flush_batch_end_enabled() && !trace_flush_bounce_enabled())
+		return;
+
+	rcu_read_lock();
+	drain->where = (struct vmp_where) {
+		.policy = VMP_FLUSH_BATCH,
+		.set = set->number,
+		.cgroup = vmp_cgroup_id(folio_memcg(first)),
+		.nid = ctx->nid,
+	};
+	rcu_read_unlock();
+	drain->batch = (struct vmp_flush_batch) {
+		.folios = ctx->nr_folios,
+		.pages = ctx->nr_pages,
+	};
+	drain->id = vmp_trace_id();
+	drain->start = local_clock();
+	trace_flush_batch_begin(&drain->where, drain->id, ctx->nr_folios,
+				ctx->nr_pages);
+}
+
+static void trace_end(struct drain *drain)
+{
+	if (drain->id)
+		trace_flush_batch_end(&drain->where, drain->id, &drain->batch,
+				      local_clock() - drain->start);
+}
+
+static void trace_bounce(struct drain *drain, const struct folio *folio,
+			 enum vmp_recheck reason)
+{
+	if (!drain->id)
+		return;
+
+	drain->batch.bounced++;
+	trace_flush_bounce(&drain->where, drain->id, reason,
+			   folio_nr_pages(folio));
+}
+
+static bool flush_tlb(struct vmscan_flush_ctx *ctx)
 {
 #ifdef VMP_FAULT_NO_FLUSH
 	/* Test build: lose the writes that the flush is there for. */
 	current->tlb_ubc.writable = false;
+
+	return false;
 #else
-	if (vmscan_flush_dirty(ctx))
+	bool flushed = vmscan_flush_dirty(ctx);
+
+	if (flushed)
 		count_stat(STAT_FLUSHES);
+
+	return flushed;
 #endif
 }
 
-static void finish_folio(struct vmscan_flush_ctx *ctx, struct folio *folio)
+static void finish_folio(struct vmscan_flush_ctx *ctx, struct folio *folio,
+			 struct drain *drain)
 {
 	enum vmp_recheck recheck = vmp_flush_recheck(folio);
 
 	count_stat(STAT_RECHECKS + recheck);
+	if (recheck != VMP_DIRTY && recheck != VMP_CLEAN)
+		trace_bounce(drain, folio, recheck);
 
 	switch (recheck) {
 	case VMP_DIRTY:
 	case VMP_CLEAN:
-		if (vmscan_flush_pageout(ctx, folio))
+		if (vmscan_flush_pageout(ctx, folio)) {
 			count_stat(STAT_PAGEOUTS);
-		else if (recheck == VMP_DIRTY)
+			drain->batch.written++;
+		} else if (recheck == VMP_DIRTY) {
 			count_stat(STAT_UNWRITTEN);
+		}
 		break;
 	case VMP_UNEVICTABLE:
 	case VMP_PINNED:
@@ -173,7 +241,8 @@ static void finish_folio(struct vmscan_flush_ctx *ctx, struct folio *folio)
 
 static void batch_drain(struct vmscan_flush_ctx *ctx)
 {
-	struct folio *folio;
+	struct folio *folio = vmscan_flush_take(ctx);
+	struct drain drain = {};
 
 	this_cpu_add(flush_stats.count[STAT_DEFERRED], ctx->nr_folios);
 	count_stat(STAT_BATCHES);
@@ -183,9 +252,11 @@ static void batch_drain(struct vmscan_flush_ctx *ctx)
 	if (ctx->nr_folios > this_cpu_read(flush_stats.largest_batch))
 		this_cpu_write(flush_stats.largest_batch, ctx->nr_folios);
 
-	flush_tlb(ctx);
-	while ((folio = vmscan_flush_take(ctx)))
-		finish_folio(ctx, folio);
+	trace_begin(&drain, ctx, folio);
+	drain.batch.flushed = flush_tlb(ctx);
+	for (; folio; folio = vmscan_flush_take(ctx))
+		finish_folio(ctx, folio, &drain);
+	trace_end(&drain);
 }
 
 static void batch_fill(struct vmscan_policy_ops *ops)
@@ -195,8 +266,8 @@ static void batch_fill(struct vmscan_policy_ops *ops)
 }
 
 static const struct vmp_policy flush_policies[] = {
-	{ .name = "stock" },
-	{ .name = "batch", .fill = batch_fill },
+	[VMP_FLUSH_STOCK] = { .name = "stock" },
+	[VMP_FLUSH_BATCH] = { .name = "batch", .fill = batch_fill },
 };
 
 static int stats_show(struct seq_file *m, void *v)
@@ -204,7 +275,7 @@ static int stats_show(struct seq_file *m, void *v)
 	unsigned int largest = 0;
 	int cpu;
 
-	vmp_show_counters(m, stat_names, flush_stats.count, NR_STATS);
+	vmp_show_counters(m, stat_names, flush_stats.count, NR_FLUSH_STATS);
 	for_each_possible_cpu(cpu)
 		largest = max(largest,
 			      READ_ONCE(per_cpu(flush_stats.largest_batch,

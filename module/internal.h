@@ -26,15 +26,27 @@ enum vmp_throttle {
 	VMP_THROTTLE_ALL,
 };
 
+/* The policy points, in the order in which profiles and trace events number them. */
+enum vmp_point_id {
+	VMP_POINT_FLUSH,
+	VMP_POINT_SCAN,
+	VMP_POINT_AGING,
+	VMP_POINT_WRITEBACK,
+	VMP_POINT_THROTTLE,
+	VMP_NR_POINTS,
+};
+
 /**
  * struct vmp_set - a set of policies as it is published
  * @ops: what the kernel sees of it
+ * @number: 1 for the first, one more for each that followed
  * @aging: for the passes of scan=budget
  * @feedback: writeback is feedback
  * @throttle: which batches count for throttling
  */
 struct vmp_set {
 	struct vmscan_policy_ops ops;
+	u32 number;
 	enum vmp_aging aging;
 	bool feedback;
 	enum vmp_throttle throttle;
@@ -67,6 +79,20 @@ struct vmp_point {
 	const struct vmp_policy *policies;
 	unsigned int nr_policies;
 	void (*create_files)(struct dentry *dir);
+};
+
+/**
+ * struct vmp_where - what every trace event tells
+ * @policy: index of the policy in force at its point
+ * @set: number of the set in force
+ * @cgroup: id of the cgroup that pages are taken from; 0: none
+ * @nid: node; -1: none
+ */
+struct vmp_where {
+	u32 policy;
+	u32 set;
+	u64 cgroup;
+	s32 nid;
 };
 
 /**
@@ -107,6 +133,12 @@ struct vmp_option {
 /* A batch may always hold as many pages as this, a PMD-sized folio on x86-64. */
 #define VMP_FLUSH_PAGES_MIN		512
 
+/* The policies of the flush point. */
+enum vmp_flush {
+	VMP_FLUSH_STOCK,
+	VMP_FLUSH_BATCH,
+};
+
 /* What became of a deferred folio by the time that it is to be locked again. */
 enum vmp_recheck {
 	VMP_DIRTY,		/* nothing has changed: page it out */
@@ -121,6 +153,22 @@ enum vmp_recheck {
 	VMP_NR_RECHECKS,
 };
 
+/**
+ * struct vmp_flush_batch - a batch as its end is traced
+ * @folios: that were deferred
+ * @pages: their base pages
+ * @bounced: folios put back because of what happened to them meanwhile
+ * @written: folios written out
+ * @flushed: it took a TLB flush
+ */
+struct vmp_flush_batch {
+	unsigned int folios;
+	unsigned int pages;
+	unsigned int bounced;
+	unsigned int written;
+	bool flushed;
+};
+
 extern const struct vmp_point vmp_flush_point;
 
 enum vmscan_defer vmp_flush_decide(unsigned int nr_folios,
@@ -130,6 +178,12 @@ enum vmp_recheck vmp_flush_recheck(struct folio *folio);
 
 /* scan.c */
 #define VMP_SCAN_BATCH_MAX	VMSCAN_SCAN_MAX_BATCH
+
+/* The policies of the scan point. */
+enum vmp_scan {
+	VMP_SCAN_STOCK,
+	VMP_SCAN_BUDGET,
+};
 
 /* What a pass scans at least, when the priority leaves little or nothing. */
 enum vmp_floor {
@@ -197,7 +251,7 @@ bool vmp_aging_cold(const struct vmscan_gens *gens);
 enum vmp_age vmp_aging_decide(enum vmp_aging aging,
 			      const struct vmscan_gens *gens,
 			      unsigned long evictable, int priority);
-bool vmp_aging_step(struct vmscan_scan_ctx *ctx, enum vmp_aging aging,
+bool vmp_aging_step(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
 		    const struct vmscan_gens *gens, unsigned long evictable);
 
 /* aging_queue.c */
@@ -218,12 +272,14 @@ enum vmp_queued {
  * @nid: its node
  * @max_seq: its youngest generation
  * @can_swap: anonymous folios can be evicted
+ * @set: number of the set of policies that asks
  */
 struct vmp_aging_request {
 	struct mem_cgroup *memcg;
 	int nid;
 	unsigned long max_seq;
 	bool can_swap;
+	u32 set;
 };
 
 struct vmp_aging_queue;
@@ -331,7 +387,21 @@ void vmp_show_names(struct seq_file *m, const char *const *names,
 void vmp_show_counters(struct seq_file *m, const char *const *names,
 		       const u64 __percpu *counters, unsigned int nr);
 
+/* trace.c */
+
+/* Who has set or cleared the bypass. */
+enum vmp_bypass {
+	VMP_BYPASS_USER,	/* through debugfs */
+};
+
+u64 vmp_trace_id(void);
+u64 vmp_cgroup_id(struct mem_cgroup *memcg);
+int vmp_throttle_trace(void);
+void vmp_throttle_untrace(void);
+void vmp_trace_throttled(int nid, u32 reason, u32 us);
+
 /* control.c */
+void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where);
 int vmp_control_init(void);
 void vmp_control_exit(void);
 int vmp_control_attach(void);

@@ -16,6 +16,7 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /* Pages of an eviction batch; MIN_LRU_BATCH, as in the stock loop. */
 static unsigned int batch_pages = 64;
@@ -154,6 +155,45 @@ static void evict_batch(struct vmscan_scan_ctx *ctx, struct vmp_pass *pass)
 	add_stat(STAT_BATCHES, 1);
 }
 
+static struct vmp_where where(const struct vmscan_scan_ctx *ctx)
+{
+	return (struct vmp_where) {
+		.policy = VMP_SCAN_BUDGET,
+		.set = container_of(ctx->ops, struct vmp_set, ops)->number,
+		.cgroup = vmp_cgroup_id(ctx->memcg),
+		.nid = ctx->nid,
+	};
+}
+
+/* Return: the id of the pass, 0 if none is needed. */
+static u64 trace_begin(const struct vmscan_scan_ctx *ctx, u64 budget)
+{
+	struct vmp_where here;
+	u64 id;
+
+	if (!trace_scan_begin_enabled() && !trace_scan_end_enabled())
+		return 0;
+
+	here = where(ctx);
+	id = vmp_trace_id();
+	trace_scan_begin(&here, id, budget, ctx->priority);
+
+	return id;
+}
+
+static void trace_end(const struct vmscan_scan_ctx *ctx, u64 id,
+		      const struct vmp_pass *pass, u64 reclaimed,
+		      enum vmp_end end)
+{
+	struct vmp_where here;
+
+	if (!trace_scan_end_enabled())
+		return;
+
+	here = where(ctx);
+	trace_scan_end(&here, id, pass, reclaimed, ctx->priority, end);
+}
+
 static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
 {
 	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
@@ -165,6 +205,7 @@ static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
 	struct vmscan_gens gens;
 	unsigned long evictable = vmscan_scan_gens(ctx, &gens);
 	enum vmp_end end;
+	u64 id;
 
 #ifdef VMP_FAULT_IDLE
 	/* Test build: a policy that never takes anything. */
@@ -175,6 +216,7 @@ static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
 				      ctx->priority,
 				      mem_cgroup_online(ctx->memcg),
 				      READ_ONCE(floor_choice));
+	id = trace_begin(ctx, pass.budget);
 	while (true) {
 		pass.below_min = vmscan_scan_below_min(ctx);
 		pass.enough = enough_reclaimed(ctx);
@@ -183,7 +225,7 @@ static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
 		if (end != VMP_GO_ON)
 			break;
 
-		if (vmp_aging_step(ctx, set->aging, &gens, evictable)) {
+		if (vmp_aging_step(ctx, set, &gens, evictable)) {
 			pass.aged = true;
 			if (set->aging == VMP_AGING_STOP)
 				continue;
@@ -191,7 +233,9 @@ static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
 		evict_batch(ctx, &pass);
 		evictable = vmscan_scan_gens(ctx, &gens);
 	}
-	count_pass(&pass, ctx->nr_reclaimed - reclaimed, end);
+	reclaimed = ctx->nr_reclaimed - reclaimed;
+	count_pass(&pass, reclaimed, end);
+	trace_end(ctx, id, &pass, reclaimed, end);
 
 	return end == VMP_END_BELOW_MIN || pass.aged;
 }
@@ -202,8 +246,8 @@ static void budget_fill(struct vmscan_policy_ops *ops)
 }
 
 static const struct vmp_policy scan_policies[] = {
-	{ .name = "stock" },
-	{ .name = "budget", .fill = budget_fill },
+	[VMP_SCAN_STOCK] = { .name = "stock" },
+	[VMP_SCAN_BUDGET] = { .name = "budget", .fill = budget_fill },
 };
 
 static void show_buckets(struct seq_file *m, const char *name,

@@ -206,6 +206,7 @@ static void throttled(void *data, int nid, int usec_timeout, int usec_delayed,
 	add_stat(STAT_TIME + reason, usec_delayed);
 	if (current_is_kswapd())
 		add_stat(STAT_KSWAPD, 1);
+	vmp_trace_throttled(nid, reason, usec_delayed);
 	/* A racy maximum: a task that migrates here may lose its own. */
 	longest = raw_cpu_ptr(&throttle_stats.longest[reason]);
 	if (usec_delayed > READ_ONCE(*longest))

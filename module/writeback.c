@@ -12,6 +12,7 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "trace.h"
 
 static const char *const gen_names[] = {
 	[VMSCAN_DIRTY_YOUNGEST] = "youngest",
@@ -71,9 +72,9 @@ vmp_writeback_decide(const struct vmscan_evict_stat *stat,
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_writeback_decide);
 
-static void give_feedback(struct vmscan_evicted_ctx *ctx)
+static void give_feedback(struct vmscan_evicted_ctx *ctx, enum vmp_feedback feedback)
 {
-	switch (vmp_writeback_decide(&ctx->stat, ctx->writers_throttled)) {
+	switch (feedback) {
 	case VMP_FEEDBACK_WAIT:
 		add_stat(STAT_WAKEUPS, 1);
 		add_stat(STAT_WAITS, 1);
@@ -89,12 +90,33 @@ static void give_feedback(struct vmscan_evicted_ctx *ctx)
 	}
 }
 
+static void trace_feedback(const struct vmscan_evicted_ctx *ctx,
+			   const struct vmp_set *set, enum vmp_feedback feedback)
+{
+	struct vmp_where where;
+
+	if (!trace_writeback_feedback_enabled())
+		return;
+
+	where = (struct vmp_where) {
+		.policy = set->feedback,
+		.set = set->number,
+		.cgroup = vmp_cgroup_id(ctx->memcg),
+		.nid = ctx->nid,
+	};
+	trace_writeback_feedback(&where, &ctx->stat,
+				 feedback != VMP_FEEDBACK_NONE,
+				 feedback == VMP_FEEDBACK_WAIT);
+}
+
 /* The callback of this point and of the throttle point: either may be stock. */
 void vmp_evicted(struct vmscan_evicted_ctx *ctx)
 {
 	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
 	unsigned int gen = set->feedback ? READ_ONCE(dirty_gen) :
 					   VMSCAN_DIRTY_YOUNGEST;
+
+	enum vmp_feedback feedback = VMP_FEEDBACK_NONE;
 
 	add_stat(STAT_BATCHES, 1);
 	add_stat(STAT_TAKEN, ctx->stat.taken);
@@ -104,7 +126,10 @@ void vmp_evicted(struct vmscan_evicted_ctx *ctx)
 	if (vmp_throttle_accounts(set->throttle, ctx->root_reclaim))
 		vmscan_evicted_account(ctx);
 	if (set->feedback)
-		give_feedback(ctx);
+		feedback = vmp_writeback_decide(&ctx->stat,
+						ctx->writers_throttled);
+	trace_feedback(ctx, set, feedback);
+	give_feedback(ctx, feedback);
 }
 
 static enum vmscan_dirty_gen

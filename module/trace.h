@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the policies decide and how long they take, as trace events.
+ *
+ * The names of events and fields are an interface. Every event begins with the
+ * policy in force at its point, as an index into what debugfs lists there; the number
+ * of the set of policies in force; the cgroup that pages are taken from, for
+ * throttle_* that of the task, 0 if there is none; and the node, -1 if there is none.
+ * The begin and the end of something share an id. It is 0 in an end whose begin was
+ * not traced.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM vmscan_policy
+
+#if !defined(_VMP_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _VMP_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "internal.h"
+
+#define WHERE_FIELDS \
+	__field(u32, policy) \
+	__field(u32, set) \
+	__field(u64, cgroup) \
+	__field(s32, nid)
+
+#define WHERE_ASSIGN(where) \
+	do { \
+		__entry->policy = (where)->policy; \
+		__entry->set = (where)->set; \
+		__entry->cgroup = (where)->cgroup; \
+		__entry->nid = (where)->nid; \
+	} while (0)
+
+#define WHERE_FORMAT "policy=%s set=%u cgroup=%llu nid=%d "
+#define WHERE_ARGS(names) \
+	__print_symbolic(__entry->policy, names), __entry->set, \
+	__entry->cgroup, __entry->nid
+
+/* In the order of the points' tables. */
+#define FLUSH_POLICIES { 0, "stock" }, { 1, "batch" }
+#define SCAN_POLICIES { 0, "stock" }, { 1, "budget" }
+#define AGING_POLICIES { 0, "stop" }, { 1, "continue" }, { 2, "async" }
+#define WRITEBACK_POLICIES { 0, "stock" }, { 1, "feedback" }
+#define THROTTLE_POLICIES { 0, "stock" }, { 1, "memcg" }, { 2, "all" }
+
+/* A point, shifted by 8, and its policy. */
+#define POINT_POLICIES \
+	{ 0x000, "stock" }, { 0x001, "batch" }, \
+	{ 0x100, "stock" }, { 0x101, "budget" }, \
+	{ 0x200, "stop" }, { 0x201, "continue" }, { 0x202, "async" }, \
+	{ 0x300, "stock" }, { 0x301, "feedback" }, \
+	{ 0x400, "stock" }, { 0x401, "memcg" }, { 0x402, "all" }
+
+#define POINTS \
+	{ VMP_POINT_FLUSH, "flush" }, \
+	{ VMP_POINT_SCAN, "scan" }, \
+	{ VMP_POINT_AGING, "aging" }, \
+	{ VMP_POINT_WRITEBACK, "writeback" }, \
+	{ VMP_POINT_THROTTLE, "throttle" }
+
+#define BYPASS_REASONS { VMP_BYPASS_USER, "user" }
+
+TRACE_DEFINE_ENUM(VMP_POINT_FLUSH);
+TRACE_DEFINE_ENUM(VMP_POINT_SCAN);
+TRACE_DEFINE_ENUM(VMP_POINT_AGING);
+TRACE_DEFINE_ENUM(VMP_POINT_WRITEBACK);
+TRACE_DEFINE_ENUM(VMP_POINT_THROTTLE);
+TRACE_DEFINE_ENUM(VMP_BYPASS_USER);
+TRACE_DEFINE_ENUM(VMP_HWPOISON);
+TRACE_DEFINE_ENUM(VMP_NO_MAPPING);
+TRACE_DEFINE_ENUM(VMP_UNEVICTABLE);
+TRACE_DEFINE_ENUM(VMP_MAPPED);
+TRACE_DEFINE_ENUM(VMP_WRITEBACK);
+TRACE_DEFINE_ENUM(VMP_PINNED);
+TRACE_DEFINE_ENUM(VMP_LOCKED);
+TRACE_DEFINE_ENUM(VMP_END_BUDGET);
+TRACE_DEFINE_ENUM(VMP_END_NOTHING);
+TRACE_DEFINE_ENUM(VMP_END_BELOW_MIN);
+TRACE_DEFINE_ENUM(VMP_END_ENOUGH);
+TRACE_DEFINE_ENUM(VMP_END_AGED);
+TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_WRITEBACK);
+TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_ISOLATED);
+TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_NOPROGRESS);
+TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_CONGESTED);
+
+#define BOUNCE_REASONS \
+	{ VMP_HWPOISON, "hwpoison" }, \
+	{ VMP_NO_MAPPING, "no_mapping" }, \
+	{ VMP_UNEVICTABLE, "unevictable" }, \
+	{ VMP_MAPPED, "mapped" }, \
+	{ VMP_WRITEBACK, "writeback" }, \
+	{ VMP_PINNED, "pinned" }, \
+	{ VMP_LOCKED, "locked" }
+
+#define END_REASONS \
+	{ VMP_END_BUDGET, "budget" }, \
+	{ VMP_END_NOTHING, "nothing" }, \
+	{ VMP_END_BELOW_MIN, "below_min" }, \
+	{ VMP_END_ENOUGH, "enough" }, \
+	{ VMP_END_AGED, "aged" }
+
+#define THROTTLE_REASONS \
+	{ VMSCAN_THROTTLE_WRITEBACK, "writeback" }, \
+	{ VMSCAN_THROTTLE_ISOLATED, "isolated" }, \
+	{ VMSCAN_THROTTLE_NOPROGRESS, "noprogress" }, \
+	{ VMSCAN_THROTTLE_CONGESTED, "congested" }
+
+/* A batch of deferred folios is about to be drained; in base pages, too. */
+TRACE_EVENT(flush_batch_begin,
+	TP_PROTO(const struct vmp_where *where, u64 id, u32 folios, u32 pages),
+	TP_ARGS(where, id, folios, pages),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, folios)
+		__field(u32, pages)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->folios = folios;
+		__entry->pages = pages;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu folios=%u pages=%u",
+		  WHERE_ARGS(FLUSH_POLICIES),
+		  __entry->id, __entry->folios, __entry->pages)
+);
+
+/* It is drained, in @ns. @flushed: that took a TLB flush. */
+TRACE_EVENT(flush_batch_end,
+	TP_PROTO(const struct vmp_where *where, u64 id,
+		 const struct vmp_flush_batch *batch, u64 ns),
+	TP_ARGS(where, id, batch, ns),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, folios)
+		__field(u32, pages)
+		__field(u32, bounced)
+		__field(u32, written)
+		__field(u32, flushed)
+		__field(u64, ns)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->folios = batch->folios;
+		__entry->pages = batch->pages;
+		__entry->bounced = batch->bounced;
+		__entry->written = batch->written;
+		__entry->flushed = batch->flushed;
+		__entry->ns = ns;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu folios=%u pages=%u bounced=%u written=%u flushed=%u ns=%llu",
+		  WHERE_ARGS(FLUSH_POLICIES),
+		  __entry->id, __entry->folios, __entry->pages,
+		  __entry->bounced, __entry->written, __entry->flushed,
+		  __entry->ns)
+);
+
+/* A folio of the batch was put back, since it changed meanwhile. */
+TRACE_EVENT(flush_bounce,
+	TP_PROTO(const struct vmp_where *where, u64 id, u32 reason, u32 pages),
+	TP_ARGS(where, id, reason, pages),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, reason)
+		__field(u32, pages)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->reason = reason;
+		__entry->pages = pages;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu reason=%s pages=%u",
+		  WHERE_ARGS(FLUSH_POLICIES),
+		  __entry->id,
+		  __print_symbolic(__entry->reason, BOUNCE_REASONS),
+		  __entry->pages)
+);
+
+/* A pass over an lruvec may scan @budget pages. */
+TRACE_EVENT(scan_begin,
+	TP_PROTO(const struct vmp_where *where, u64 id, u64 budget,
+		 s32 priority),
+	TP_ARGS(where, id, budget, priority),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u64, budget)
+		__field(s32, priority)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->budget = budget;
+		__entry->priority = priority;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu budget=%llu priority=%d",
+		  WHERE_ARGS(SCAN_POLICIES),
+		  __entry->id, __entry->budget, __entry->priority)
+);
+
+/* It has scanned and reclaimed so many, and ended for a reason. */
+TRACE_EVENT(scan_end,
+	TP_PROTO(const struct vmp_where *where, u64 id,
+		 const struct vmp_pass *pass, u64 reclaimed, s32 priority,
+		 u32 reason),
+	TP_ARGS(where, id, pass, reclaimed, priority, reason),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u64, budget)
+		__field(u64, scanned)
+		__field(u64, reclaimed)
+		__field(s32, priority)
+		__field(u32, reason)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->budget = pass->budget;
+		__entry->scanned = pass->scanned;
+		__entry->reclaimed = reclaimed;
+		__entry->priority = priority;
+		__entry->reason = reason;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu budget=%llu scanned=%llu reclaimed=%llu priority=%d reason=%s",
+		  WHERE_ARGS(SCAN_POLICIES),
+		  __entry->id, __entry->budget, __entry->scanned,
+		  __entry->reclaimed, __entry->priority,
+		  __print_symbolic(__entry->reason, END_REASONS))
+);
+
+/* A generation is about to be made after the youngest, @before; @async: by a worker. */
+TRACE_EVENT(aging_begin,
+	TP_PROTO(const struct vmp_where *where, u64 id, u32 async, u64 before),
+	TP_ARGS(where, id, async, before),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, async)
+		__field(u64, before)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->async = async;
+		__entry->before = before;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu async=%u before=%llu",
+		  WHERE_ARGS(AGING_POLICIES),
+		  __entry->id, __entry->async, __entry->before)
+);
+
+/* @after is the youngest; the same as @before if another task was at it. */
+TRACE_EVENT(aging_end,
+	TP_PROTO(const struct vmp_where *where, u64 id, u32 async, u64 before,
+		 u64 after),
+	TP_ARGS(where, id, async, before, after),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, async)
+		__field(u64, before)
+		__field(u64, after)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->async = async;
+		__entry->before = before;
+		__entry->after = after;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu async=%u before=%llu after=%llu",
+		  WHERE_ARGS(AGING_POLICIES),
+		  __entry->id, __entry->async, __entry->before, __entry->after)
+);
+
+/* What an eviction batch met, in pages, and whether flushers were woken for it. */
+TRACE_EVENT(writeback_feedback,
+	TP_PROTO(const struct vmp_where *where,
+		 const struct vmscan_evict_stat *stat, u32 woken, u32 waited),
+	TP_ARGS(where, stat, woken, waited),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u32, taken)
+		__field(u32, dirty)
+		__field(u32, unqueued)
+		__field(u32, congested)
+		__field(u32, writeback)
+		__field(u32, immediate)
+		__field(u32, put_back)
+		__field(u32, woken)
+		__field(u32, waited)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->taken = stat->taken;
+		__entry->dirty = stat->dirty;
+		__entry->unqueued = stat->unqueued_dirty;
+		__entry->congested = stat->congested;
+		__entry->writeback = stat->writeback;
+		__entry->immediate = stat->immediate;
+		__entry->put_back = stat->put_back;
+		__entry->woken = woken;
+		__entry->waited = waited;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "taken=%u dirty=%u unqueued=%u congested=%u writeback=%u immediate=%u put_back=%u woken=%u waited=%u",
+		  WHERE_ARGS(WRITEBACK_POLICIES),
+		  __entry->taken, __entry->dirty, __entry->unqueued,
+		  __entry->congested, __entry->writeback, __entry->immediate,
+		  __entry->put_back, __entry->woken, __entry->waited)
+);
+
+/* A reclaimer may be about to sleep; without an end, it did not. */
+TRACE_EVENT_FN(throttle_begin,
+	TP_PROTO(const struct vmp_where *where, u64 id, u32 reason),
+	TP_ARGS(where, id, reason),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, reason)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->reason = reason;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu reason=%s",
+		  WHERE_ARGS(THROTTLE_POLICIES),
+		  __entry->id,
+		  __print_symbolic(__entry->reason, THROTTLE_REASONS)),
+
+	vmp_throttle_trace, vmp_throttle_untrace
+);
+
+/* It slept, for @us, which the kernel counts in ticks. */
+TRACE_EVENT(throttle_end,
+	TP_PROTO(const struct vmp_where *where, u64 id, u32 reason, u32 us),
+	TP_ARGS(where, id, reason, us),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u64, id)
+		__field(u32, reason)
+		__field(u32, us)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->id = id;
+		__entry->reason = reason;
+		__entry->us = us;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "id=%llu reason=%s us=%u",
+		  WHERE_ARGS(THROTTLE_POLICIES),
+		  __entry->id,
+		  __print_symbolic(__entry->reason, THROTTLE_REASONS),
+		  __entry->us)
+);
+
+/* A point has another policy; @policy is the new one, too. */
+TRACE_EVENT(policy_switch,
+	TP_PROTO(const struct vmp_where *where, u32 point, u32 from, u32 to,
+		 s32 pid),
+	TP_ARGS(where, point, from, to, pid),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u32, point)
+		__field(u32, from)
+		__field(u32, to)
+		__field(s32, pid)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->point = point;
+		__entry->from = from;
+		__entry->to = to;
+		__entry->pid = pid;
+	),
+
+	TP_printk("policy=%s set=%u cgroup=%llu nid=%d point=%s from=%s to=%s pid=%d",
+		  __print_symbolic(__entry->point << 8 | __entry->policy,
+				   POINT_POLICIES),
+		  __entry->set, __entry->cgroup, __entry->nid,
+		  __print_symbolic(__entry->point, POINTS),
+		  __print_symbolic(__entry->point << 8 | __entry->from,
+				   POINT_POLICIES),
+		  __print_symbolic(__entry->point << 8 | __entry->to,
+				   POINT_POLICIES),
+		  __entry->pid)
+);
+
+/* All points act stock from now on, or don't any more. */
+TRACE_EVENT(bypass,
+	TP_PROTO(const struct vmp_where *where, u32 on, u32 reason, s32 pid),
+	TP_ARGS(where, on, reason, pid),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u32, on)
+		__field(u32, reason)
+		__field(s32, pid)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->on = on;
+		__entry->reason = reason;
+		__entry->pid = pid;
+	),
+
+	TP_printk("policy=%u set=%u cgroup=%llu nid=%d on=%u reason=%s pid=%d",
+		  __entry->policy, __entry->set, __entry->cgroup, __entry->nid,
+		  __entry->on, __print_symbolic(__entry->reason, BYPASS_REASONS),
+		  __entry->pid)
+);
+
+#endif /* _VMP_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

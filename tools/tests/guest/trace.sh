@@ -1,0 +1,193 @@
+#!/bin/bash
+# The trace events: their formats, which are an interface; that each end has its beginning;
+# and that they add up to what the module counts.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+TRACING=/sys/kernel/tracing
+instance=$TRACING/instances/vmp-test
+
+trace_clean_up() {
+	local status=$?
+
+	[[ ! -d $instance ]] || rmdir "$instance"
+	clean_up "$status"
+}
+trap trace_clean_up EXIT
+
+# formats: the fields of each event, in their order.
+formats() {
+	local event
+
+	for event in "$TRACING"/events/vmscan_policy/*/format; do
+		event=${event%/format}
+		echo "${event##*/}:$(sed -n '/common_/d; s/^\tfield:\([^;]*\);.*/ \1,/p' "$event/format" | tr -d '\n')"
+	done
+}
+
+expected_formats() {
+	local where=" u32 policy, u32 set, u64 cgroup, s32 nid,"
+
+	cat <<-END
+		aging_begin:$where u64 id, u32 async, u64 before,
+		aging_end:$where u64 id, u32 async, u64 before, u64 after,
+		bypass:$where u32 on, u32 reason, s32 pid,
+		flush_batch_begin:$where u64 id, u32 folios, u32 pages,
+		flush_batch_end:$where u64 id, u32 folios, u32 pages, u32 bounced, u32 written, u32 flushed, u64 ns,
+		flush_bounce:$where u64 id, u32 reason, u32 pages,
+		policy_switch:$where u32 point, u32 from, u32 to, s32 pid,
+		scan_begin:$where u64 id, u64 budget, s32 priority,
+		scan_end:$where u64 id, u64 budget, u64 scanned, u64 reclaimed, s32 priority, u32 reason,
+		throttle_begin:$where u64 id, u32 reason,
+		throttle_end:$where u64 id, u32 reason, u32 us,
+		writeback_feedback:$where u32 taken, u32 dirty, u32 unqueued, u32 congested, u32 writeback, u32 immediate, u32 put_back, u32 woken, u32 waited,
+	END
+}
+
+# The names that a switch is traced with are those of debugfs.
+check_names() {
+	local point name from names seen want
+
+	for point in flush scan aging writeback throttle; do
+		from=$(chosen "$POLICY/$point/policy")
+		names=$(tr -d '[]' <"$POLICY/$point/policy")
+		for name in $names $from; do
+			[[ $name != "$from" ]] || continue
+			want+=" $point:$from:$name:$name"
+			echo "$name" >"$POLICY/$point/policy"
+			from=$name
+		done
+	done
+	seen=$(sed -n 's/.* policy_switch: policy=\(.*\) set=.* point=\(.*\) from=\(.*\) to=\(.*\) pid=.*/ \2:\3:\4:\1/p' "$instance/trace" | tr -d '\n')
+	[[ $seen == "$want" ]] || fail "switches of$want were traced as$seen"
+}
+
+check_bypass() {
+	echo 1 >"$POLICY/bypass"
+	echo 0 >"$POLICY/bypass"
+	[[ $(grep -o ' on=[01] reason=user ' "$instance/trace" | tr -d '\n') == " on=1 reason=user  on=0 reason=user " ]] ||
+		fail "the bypass was traced as $(grep bypass "$instance/trace")"
+}
+
+# counted: of all points, as POINT.NAME VALUE.
+counted() {
+	local point
+
+	for point in flush scan aging writeback throttle; do
+		sed "s/^/$point./" "$POLICY/$point/stats"
+	done
+}
+
+# traced: the same, as far as the events tell, and how many do not pair.
+traced() {
+	awk '
+		{
+			split("", field)
+			for (i = 1; i <= NF; i++)
+				if (split($i, pair, "="))
+					field[pair[1]] = pair[2]
+			match($0, / [a-z_]+: policy=/)
+			event = substr($0, RSTART + 1, RLENGTH - 10)
+			id = field["id"]
+		}
+		event ~ /_begin$/ {
+			if (id == 0 || id in begun)
+				sum["unpaired"]++
+			begun[id] = event
+		}
+		event ~ /_end$/ {
+			begin = event
+			sub(/_end$/, "_begin", begin)
+			if (begun[id] != begin)
+				sum["unpaired"]++
+			delete begun[id]
+		}
+		event == "flush_batch_end" {
+			sum["flush.batches"]++
+			sum["flush.deferred"] += field["folios"]
+			sum["flush.pageouts"] += field["written"]
+			sum["flush.flushes"] += field["flushed"]
+			bounced += field["bounced"]
+		}
+		event == "flush_bounce" { sum["flush.bounce_" field["reason"]]++; bounced-- }
+		event == "scan_end" {
+			sum["scan.passes"]++
+			sum["scan.budget"] += field["budget"]
+			sum["scan.scanned"] += field["scanned"]
+			sum["scan.reclaimed"] += field["reclaimed"]
+			sum["scan.end_" field["reason"]]++
+		}
+		event == "aging_end" {
+			made = field["after"] - field["before"]
+			sum["aging." (field["async"] ? made ? "async" : "stale" : made ? "sync" : "failed")]++
+		}
+		event == "writeback_feedback" {
+			sum["writeback.batches"]++
+			sum["writeback.taken"] += field["taken"]
+			sum["writeback.dirty"] += field["dirty"]
+			sum["writeback.flusher_wakeups"] += field["woken"]
+			sum["writeback.waits"] += field["waited"]
+		}
+		event == "throttle_end" {
+			sum["throttle." field["reason"]]++
+			sum["throttle." field["reason"] "_us"] += field["us"]
+		}
+		END {
+			# A task that did not sleep has no end.
+			for (id in begun)
+				sum["unpaired"] += begun[id] != "throttle_begin"
+			sum["unpaired"] += bounced
+			for (name in sum)
+				printf "%s %.0f\n", name, sum[name]
+		}
+	' "$instance/trace"
+}
+
+diff <(expected_formats) <(formats) || fail "the formats of the events have changed"
+mkdir "$instance"
+echo 1 >"$instance/events/vmscan_policy/enable"
+check_names
+check_bypass
+
+# Nothing of ours runs before this, nor after everything is stock again.
+echo 16384 >"$instance/buffer_size_kb"
+echo >"$instance/trace"
+declare -A before=() after=() events=()
+read_pairs before < <(counted)
+load_start
+set_policy batch
+set_scan budget async
+set_throttle feedback all
+pause "$(scaled 8)"
+load_end
+memcg_remove
+slow_new 256M
+slow_load "$(slow_table 1000)"
+memcg_new 24M
+in_memcg dd if=/dev/zero of="$FS/data" bs=1M count=64 status=none
+memcg_remove
+set_policy stock
+set_scan stock continue
+set_throttle stock stock
+read_pairs after < <(counted)
+echo 0 >"$instance/tracing_on"
+
+! grep -Hv '^\(overrun\|commit overrun\|dropped events\): 0$' "$instance"/per_cpu/cpu*/stats |
+	grep 'overrun\|dropped' || fail "events were lost"
+read_pairs events < <(traced)
+wrong=
+for name in "${!events[@]}"; do
+	[[ $name != unpaired ]] || continue
+	((events[$name] == after[$name] - before[$name])) ||
+		wrong+=" $name: traced ${events[$name]}, counted $((after[$name] - before[$name]));"
+done
+for name in flush.batches scan.passes aging.sync writeback.batches throttle.writeback throttle.congested; do
+	[[ ${events[$name]:-} ]] || echo "no $name was traced"
+done
+echo "$(wc -l <"$instance/trace") events:$(for name in "${!events[@]}"; do echo -n " $name ${events[$name]}"; done)"
+[[ ! $wrong ]] || fail "$wrong"
+((${events[unpaired]:-0} == 0)) || fail "${events[unpaired]} events have no beginning or no end"
+for name in flush.batches scan.passes aging.sync writeback.batches; do
+	((${events[$name]:-0})) || fail "no $name was traced"
+done
+((${events[throttle.writeback]:-0} + ${events[throttle.congested]:-0})) || fail "no sleep was traced"
