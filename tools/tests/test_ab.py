@@ -162,6 +162,19 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.control.stats(), {"flush": {"deferred": 5, "largest_batch": 3}})
         self.assertEqual(self.control.abi()["kernel"], "6.12.117")
 
+    def test_trace_events_are_a_setting_where_there_are_some(self):
+        switch = self.root / "enable"
+        self.control.trace = [switch]
+        for text, shown in (("0", "0"), ("1", "1"), ("X", "some")):
+            switch.write_text(text + "\n")
+            self.assertIn("trace", self.control.names())
+            self.assertEqual(self.control.text("trace"), shown)
+            self.control.check([Assignment("trace", "1")])
+        with self.assertRaisesRegex(Failure, "set trace=0 or trace=1 first"):
+            self.control.get("trace")
+        self.control.write([Assignment("trace", "1")])
+        self.assertEqual(switch.read_text(), "1")
+
     def test_present_values_can_be_written_back(self):
         self.assertEqual(self.control.get("flush"), "stock")
         self.assertEqual(self.control.get("flush.max_folios"), "128")

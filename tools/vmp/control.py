@@ -1,8 +1,8 @@
-"""Access to the module's control files in debugfs, for vmscanctl and ab.
+"""Access to the module's control files in debugfs, and to the switch of its trace events.
 
 A policy point is a directory below the root that has a file `policy`; its parameters are its
 other files with a write bit. Such files in the root itself concern all points. No point is known
-here by name, so a new one needs no change.
+here by name, so a new one needs no change. The name `trace` stands for all trace events.
 """
 
 import errno
@@ -14,6 +14,8 @@ from pathlib import Path
 from vmp.common import Failure, mount_points
 
 DEBUGFS_DIR = "vmscan_policy"
+EVENTS_DIR = "events/vmscan_policy"  # in tracefs
+TRACE = "trace"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Control:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        switches = [mount / EVENTS_DIR / "enable" for mount in mount_points("tracefs")]
+        self.trace = [path for path in switches if path.exists()][:1]
 
     def points(self) -> list[str]:
         """Return the names of the policy points."""
@@ -83,22 +87,24 @@ class Control:
 
     def names(self) -> list[str]:
         """Return every name that can be set."""
-        return self.parameters() + [
-            name
-            for point in self.points()
-            for name in (point, *(f"{point}.{param}" for param in self.parameters(point)))
-        ]
+        names = self.parameters() + [TRACE] * len(self.trace)
+        for point in self.points():
+            names += [point, *(f"{point}.{param}" for param in self.parameters(point))]
+        return names
 
     def path(self, name: str) -> Path:
         """Return the file behind `name`; raise Failure for a name that is not offered."""
         if name not in self.names():
             raise Failure(f"unknown name '{name}': allowed are {', '.join(self.names())}")
+        if name == TRACE:
+            return self.trace[0]
         path = self.root / name.replace(".", "/")
         return path / "policy" if path.is_dir() else path
 
     def text(self, name: str) -> str:
         """Return the file's text as it is, without the line end."""
-        return self.path(name).read_text().strip()
+        text = self.path(name).read_text().strip()
+        return "some" if name == TRACE and text == "X" else text
 
     def idle(self, name: str) -> str:
         """Return a remark if `name` is a point that has no effect now, else ''."""
@@ -109,6 +115,8 @@ class Control:
     def get(self, name: str) -> str:
         """Return the value in a form that `write` takes."""
         text = self.text(name)
+        if name == TRACE and text == "some":
+            raise Failure("some of the trace events are on: set trace=0 or trace=1 first")
         return parse_choices(text)[0] or text
 
     def check(self, assignments: list[Assignment]) -> None:
@@ -118,7 +126,7 @@ class Control:
         """
         for item in assignments:
             text = self.text(item.name)
-            if re.fullmatch(r"\d+", text):
+            if re.fullmatch(r"\d+", text) or item.name == TRACE:
                 allowed = f"is a decimal number (now {text})"
                 fits = re.fullmatch(r"\d+", item.value)
             else:
