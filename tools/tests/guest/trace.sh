@@ -162,9 +162,9 @@ pause "$(scaled 8)"
 load_end
 memcg_remove
 slow_new 256M
-slow_load "$(slow_table 1000)"
-memcg_new 24M
-in_memcg dd if=/dev/zero of="$FS/data" bs=1M count=64 status=none
+slow_load "$(slow_table 2000)"
+memcg_new 16M
+in_memcg dd if=/dev/zero of="$FS/data" bs=1M count=48 status=none
 memcg_remove
 set_policy stock
 set_scan stock continue
@@ -181,13 +181,12 @@ for name in "${!events[@]}"; do
 	((events[$name] == after[$name] - before[$name])) ||
 		wrong+=" $name: traced ${events[$name]}, counted $((after[$name] - before[$name]));"
 done
-for name in flush.batches scan.passes aging.sync writeback.batches throttle.writeback throttle.congested; do
-	[[ ${events[$name]:-} ]] || echo "no $name was traced"
-done
 echo "$(wc -l <"$instance/trace") events:$(for name in "${!events[@]}"; do echo -n " $name ${events[$name]}"; done)"
 [[ ! $wrong ]] || fail "$wrong"
 ((${events[unpaired]:-0} == 0)) || fail "${events[unpaired]} events have no beginning or no end"
 for name in flush.batches scan.passes aging.sync writeback.batches; do
 	((${events[$name]:-0})) || fail "no $name was traced"
 done
-((${events[throttle.writeback]:-0} + ${events[throttle.congested]:-0})) || fail "no sleep was traced"
+# A kernel with sanitizers scans so slowly that the disk may keep up.
+((${events[throttle.writeback]:-0} + ${events[throttle.congested]:-0} || ${VMP_SCALE:-100} < 100)) ||
+	fail "no sleep was traced"
