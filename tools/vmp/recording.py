@@ -1,0 +1,255 @@
+"""Recording the module's trace events, and the kernel's that go with them, by trace-cmd."""
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from vmp import children
+from vmp.common import Failure, mount_points, run
+
+MODULE_EVENTS = "vmscan_policy"
+# Rare enough to record them all, or thinned out by a filter. A kernel may lack some.
+KERNEL_EVENTS = {
+    "vmscan:mm_vmscan_direct_reclaim_begin": "",
+    "vmscan:mm_vmscan_direct_reclaim_end": "",
+    "vmscan:mm_vmscan_memcg_reclaim_begin": "",
+    "vmscan:mm_vmscan_memcg_reclaim_end": "",
+    "vmscan:mm_vmscan_lru_shrink_inactive": "",
+    "vmscan:mm_vmscan_throttled": "",
+    "vmscan:mm_vmscan_kswapd_wake": "",
+    "vmscan:mm_vmscan_kswapd_sleep": "",
+    "vmscan:mm_vmscan_wakeup_kswapd": "",
+    "writeback:writeback_queue": "",
+    "writeback:writeback_start": "",
+    "writeback:writeback_written": "",
+    "writeback:balance_dirty_pages": "",
+    "oom:mark_victim": "",
+    "tlb:tlb_flush": "reason==4",  # TLB_REMOTE_SEND_IPI; the others come at each task switch
+}
+START_TIMEOUT = 120  # seconds for trace-cmd to begin
+SETTLE_TRIES = 20
+LOSSES = ("overrun", "commit overrun", "dropped events")
+UNITS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
+
+
+def parse_duration(text: str) -> float:
+    """Return a time such as 500ms, 30s or 2m in seconds, which a bare number is in.
+
+    Raises Failure for another form or 0.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text.strip())
+    seconds = float(match[1]) * UNITS[match[2]] if match else 0
+    if not seconds:
+        raise Failure(f"'{text}' is no time: write a number with ms, s, m or h, as in 30s")
+    return seconds
+
+
+def parse_cpu_stats(text: str) -> tuple[int, int]:
+    """Return the events recorded and lost on a CPU, from its `stats` file.
+
+    Recorded are those in the buffer and those that were read from it.
+    """
+    stats = {m[1]: int(m[2]) for m in re.finditer(r"^([a-z ]+): (\d+)$", text, re.MULTILINE)}
+    recorded = stats.get("entries", 0) + stats.get("read events", 0)
+    return recorded, sum(stats.get(name, 0) for name in LOSSES)
+
+
+def lost_sentence(lost: dict[int, int], buffer: int) -> str:
+    """Return what to say of the events lost on each CPU, with a `buffer` of so many bytes."""
+    total = sum(lost.values())
+    each = ", ".join(f"CPU {cpu}: {count}" for cpu, count in sorted(lost.items()) if count)
+    verb = "event was" if total == 1 else "events were"
+    larger = f"{buffer * 4 >> 10}K" if buffer * 4 % (1 << 20) else f"{buffer * 4 >> 20}M"
+    return f"{total} {verb} lost ({each}): try --buffer {larger}"
+
+
+def find_tracefs() -> Path:
+    """Return where tracefs is mounted; raise Failure when it can't be used."""
+    mounted = mount_points("tracefs")
+    if not mounted:
+        raise Failure(
+            "tracefs is not mounted: run `mount -t tracefs none /sys/kernel/tracing` first"
+        )
+    return mounted[0]
+
+
+def require_events(tracefs: Path) -> None:
+    """Raise Failure unless events can be recorded, and the module's are among them."""
+    try:
+        os.close(os.open(tracefs / "set_event", os.O_WRONLY | os.O_APPEND))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"no right to record: {tracefs / 'set_event'}: {reason}") from None
+    if not (tracefs / "events" / MODULE_EVENTS).is_dir():
+        raise Failure(
+            "the module that is loaded has no trace events: load the present vmscan_policy, on a "
+            "kernel built with CONFIG_TRACING"
+        )
+
+
+def require_idle(tracefs: Path) -> None:
+    """Raise Failure when somebody uses the top-level trace buffer, which trace-cmd would reset."""
+    tracer = (tracefs / "current_tracer").read_text().strip()
+    used = [f"the tracer {tracer}"] if tracer != "nop" else []
+    used += (tracefs / "set_event").read_text().split()
+    if used:
+        raise Failure(
+            f"something else is tracing ({used[0]}{', ...' if used[1:] else ''}): end it, or run "
+            "`trace-cmd reset` if it was left behind"
+        )
+
+
+def event_options(tracefs: Path) -> list[str]:
+    """Return trace-cmd's options for the module's events and those of the kernel that exist."""
+    options = ["-e", MODULE_EVENTS]
+    for event, condition in KERNEL_EVENTS.items():
+        if (tracefs / "events" / event.replace(":", "/")).is_dir():
+            options += ["-e", event]
+            options += ["-f", condition] if condition else []
+    return options
+
+
+class Recorder:
+    """One recording by trace-cmd in the top-level trace buffer, where trace_marker writes too.
+
+    Recording begins when the context is entered. `stop` ends it, `save` makes the file; without
+    that nothing is kept.
+    """
+
+    def __init__(self, output: Path, buffer: int) -> None:
+        """Choose the file and the size of a CPU's buffer, in bytes; change nothing.
+
+        Raises Failure when nothing can be recorded or there is no directory for the file.
+        """
+        self.output = output
+        self.kilobytes = max(buffer >> 10, 1)
+        if not shutil.which("trace-cmd"):
+            raise Failure("trace-cmd is not installed: run tools/setup")
+        self.tracefs = find_tracefs()
+        require_events(self.tracefs)
+        self.lock = os.open(self.tracefs, os.O_RDONLY)  # until this process ends
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure("another record is at work: wait for its end") from None
+        require_idle(self.tracefs)
+        if not output.absolute().parent.is_dir():
+            raise Failure(f"there is no directory for {output}: make it first")
+        if output.is_dir():
+            raise Failure(f"{output} is a directory: name a file with -o")
+
+    def read(self, name: str) -> str:
+        """Return the text of a file in tracefs, without the line end."""
+        return (self.tracefs / name).read_text().strip()
+
+    def write(self, name: str, value: str) -> None:
+        """Write to a file in tracefs."""
+        (self.tracefs / name).write_text(value)
+
+    def __enter__(self) -> "Recorder":
+        with ExitStack() as stack:
+            # In the output's directory, so that the file needs no copy, and nothing is left there.
+            parent = self.output.absolute().parent
+            directory = tempfile.TemporaryDirectory(dir=parent, prefix=".record.")
+            self.file = Path(stack.enter_context(directory)) / "trace.dat"
+            self.log = stack.enter_context((self.file.parent / "log").open("w+"))
+            stack.callback(self.restore, self.read("tracing_on"), self.read("buffer_size_kb"))
+            command = ["trace-cmd", "record", "-o", str(self.file), "-C", "mono"]
+            command += ["-b", str(self.kilobytes), *event_options(self.tracefs)]
+            self.process = children.start(
+                ["setpriv", "--pdeathsig", "INT", *command],  # it must not outlive us
+                stdin=subprocess.DEVNULL,
+                stdout=self.log,
+                stderr=self.log,
+            )
+            stack.callback(self.end_trace_cmd)
+            self.wait_for_start()
+            self.undo = stack.pop_all()
+        return self
+
+    def recording(self) -> bool:
+        """Tell if trace-cmd has set up all and recording is on, which it switches on last."""
+        on = self.read(f"events/{MODULE_EVENTS}/enable") == "1"
+        return on and self.read("tracing_on") == "1"
+
+    def wait_for_start(self) -> None:
+        """Wait until events are recorded; raise Failure when trace-cmd doesn't get that far."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while not self.recording():
+            self.require_alive()
+            if time.monotonic() > deadline:
+                raise Failure(f"trace-cmd did not begin to record within {START_TIMEOUT} s")
+            number = children.wait(0.05)
+            if number:
+                sys.exit(128 + number)
+        if int(self.read("buffer_size_kb")) < self.kilobytes:  # trace-cmd goes on with less
+            raise Failure(
+                f"the kernel gives no buffer of {self.kilobytes} KiB for each CPU: choose a "
+                "smaller --buffer"
+            )
+
+    def last_line(self) -> str:
+        """Return the last line that trace-cmd printed, or its exit status if it printed none."""
+        self.log.seek(0)
+        lines = self.log.read().strip().splitlines()
+        return lines[-1].strip() if lines else f"exit status {self.process.poll()}"
+
+    def require_alive(self) -> None:
+        """Raise Failure when trace-cmd has ended, which it is not to do by itself."""
+        if self.process.poll() is not None:
+            raise Failure(f"trace-cmd ended before the recording did: {self.last_line()}")
+
+    def counts(self) -> dict[int, tuple[int, int]]:
+        """Return the events recorded and lost on each CPU."""
+        files = self.tracefs.glob("per_cpu/cpu*/stats")
+        return {int(file.parent.name[3:]): parse_cpu_stats(file.read_text()) for file in files}
+
+    def stop(self) -> None:
+        """Record no more."""
+        self.write("tracing_on", "0")
+
+    def save(self) -> dict[int, tuple[int, int]]:
+        """Make the file, after `stop`, and return the events recorded and lost on each CPU.
+
+        Raises Failure when trace-cmd fails; then a former file is as it was.
+        """
+        self.require_alive()
+        counts = self.counts()
+        for _ in range(SETTLE_TRIES):  # what trace-cmd takes just then may be counted twice
+            before, counts = counts, self.counts()
+            if before == counts:
+                break
+        self.process.send_signal(signal.SIGINT)
+        if self.process.wait() or not self.file.exists():
+            raise Failure(f"trace-cmd failed: {self.last_line()}")
+        self.file.replace(self.output)
+        return counts
+
+    def end_trace_cmd(self) -> None:
+        """End trace-cmd if it still runs, and clean up in its place if it failed to."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        if self.process.wait():
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            with suppress(Failure):  # why trace-cmd failed is what counts
+                run(["trace-cmd", "reset"], "resetting the trace buffer")
+
+    def restore(self, tracing_on: str, size: str) -> None:
+        """Write back what trace-cmd leaves changed."""
+        self.write("tracing_on", tracing_on)
+        # In an unused buffer `7 (expanded: 1408)`; X when the CPUs' sizes differ.
+        kilobytes = re.findall(r"\d+", size)
+        if kilobytes:
+            self.write("buffer_size_kb", kilobytes[-1])
+
+    def __exit__(self, *_: object) -> None:
+        self.undo.close()
