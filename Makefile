@@ -14,4 +14,8 @@ test: setup
 setup:
 	tools/setup
 
-.PHONY: modules modules_install clean demo test setup
+# The plugin for KernelShark, which tools/shark uses.
+kernelshark:
+	$(MAKE) -C tools/kernelshark OUT=$(CURDIR)/out/kernelshark
+
+.PHONY: modules modules_install clean demo test setup kernelshark
