@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, run
+from vmp.common import CACHE, OUT, REPO, Failure, run
 from vmp.kernel import build_kernel, find_version, hook_patches, hooked_source
 from vmp.report import Report
 
@@ -111,6 +111,10 @@ def run_all(report: Report) -> None:
         fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
     with report.check("unit tests of the tools"):
         run(["python3", "-m", "unittest", "discover", "-s", TOOLS / "tests"], "unit tests")
+    with report.check("KernelShark's plugin builds and pairs events"):
+        built = OUT / "kernelshark"
+        run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")
+        run([built / "test_spans"], "pairing events")
     kernel = build_kernel(None, "plain")
     with report.check("module and kunit without a warning: W=1, sparse"):
         module_warnings(kernel)
