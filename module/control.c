@@ -99,15 +99,16 @@ static void retire(const struct vmp_choice *old)
 			chosen(old, i)->retire();
 }
 
+/* The set with that @number is about to be published, or was not after all. */
 static void trace_switches(const struct vmp_choice *from,
-			   const struct vmp_choice *to)
+			   const struct vmp_choice *to, u32 number)
 {
 	unsigned int i;
 
 	for (i = 0; i < VMP_NR_POINTS; i++) {
 		const struct vmp_where where = {
 			.policy = to->policy[i],
-			.set = set_number,
+			.set = number,
 			.nid = NUMA_NO_NODE,
 		};
 
@@ -127,9 +128,11 @@ static int publish(const struct vmp_choice *choice)
 	if (!set)
 		return -ENOMEM;
 
+	trace_switches(&old, choice, set->number);
 	err = published ? vmscan_policy_replace(&published->ops, &set->ops) :
 			  vmscan_policy_register(&set->ops);
 	if (err) {
+		trace_switches(choice, &old, set_number);
 		kfree(set);
 		return err;
 	}
@@ -137,7 +140,6 @@ static int publish(const struct vmp_choice *choice)
 	published = set;
 	current_choice = *choice;
 	WRITE_ONCE(set_number, set->number);
-	trace_switches(&old, choice);
 	retire(&old);
 
 	return 0;

@@ -402,7 +402,7 @@ TRACE_EVENT(throttle_end,
 		  __entry->us)
 );
 
-/* A point has another policy; @policy is the new one, too. */
+/* A point gets another policy, @policy as well; calls under way end with the old. */
 TRACE_EVENT(policy_switch,
 	TP_PROTO(const struct vmp_where *where, u32 point, u32 from, u32 to,
 		 s32 pid),
