@@ -1,0 +1,23 @@
+"""What a report is made of."""
+
+from dataclasses import dataclass
+
+from vmp.picture import Picture
+
+
+@dataclass
+class Contents:
+    """The picture of a recording, ab's reports with their files' names, and what belongs together.
+
+    `kernel` is '' and `cpus` 0 where the recording does not tell. `matched` has the index of its
+    report for each run of the recording, and `compared` the rows of match.beside() by side for
+    each of these runs.
+    """
+
+    picture: Picture | None
+    source: str
+    kernel: str
+    cpus: int
+    reports: list[tuple[str, dict]]
+    matched: dict[int, int]
+    compared: dict[int, dict[str, list[dict]]]

@@ -1,0 +1,124 @@
+"""What tools/ab saved as JSON, and its counters beside the figures of a recording."""
+
+import json
+from pathlib import Path
+
+from vmp.common import Failure
+from vmp.compare import STOLEN, difference
+from vmp.picture import Picture, Span, figures
+from vmp.table import heading
+
+# Figures of a recording that have another name among ab's counters.
+COUNTERS = {
+    "stolen_pages": STOLEN,
+    "remote_flushes": ("vmstat.nr_tlb_remote_flush",),
+    "oom_kills": ("vmstat.oom_kill",),
+    "writeback.put_back": (
+        "stats.writeback.put_back_youngest",
+        "stats.writeback.put_back_second_youngest",
+        "stats.writeback.put_back_second_oldest",
+    ),
+}
+BOUNCES = "hwpoison no_mapping unevictable mapped writeback pinned locked".split()
+REASONS = "writeback isolated noprogress congested".split()
+# Figures that count what one of ab's counters does, most of them under the module's own name.
+COMPARABLE = (
+    *COUNTERS,
+    "stalls",
+    *(f"flush.{name}" for name in "batches deferred flushes pageouts".split()),
+    *(f"flush.bounce_{reason}" for reason in BOUNCES),
+    *(f"scan.{name}" for name in "passes budget scanned reclaimed".split()),
+    *(f"scan.end_{reason}" for reason in "budget nothing below_min enough aged".split()),
+    *(f"aging.{name}" for name in "sync async failed stale".split()),
+    *(f"writeback.{name}" for name in "batches taken flusher_wakeups waits".split()),
+    *(f"throttle.{reason}{unit}" for reason in REASONS for unit in ("", "_us")),
+)
+ROW = ("label", "before", "after", "delta", "percent", "spread_a", "spread_b", "p")
+
+
+def complete(report: dict) -> bool:
+    """Tell if a report has all that is read of it."""
+    try:
+        heading(report)
+        rows = [row for rows in report["summary"].values() for row in rows]
+        return (
+            report["format"] == 1
+            and isinstance(report["test"], str)
+            and all(name in row for row in rows for name in ROW)
+            and all(piece["side"] and piece["counters"]["seconds"] for piece in report["slices"])
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+
+
+def load(path: Path) -> dict:
+    """Return the report that `tools/ab --json` saved; raises Failure for another file."""
+    try:
+        report = json.loads(path.read_text())
+    except ValueError:
+        report = None
+    if not complete(report):
+        raise Failure(f"{path} is neither a trace.dat of trace-cmd nor JSON of `tools/ab --json`")
+    return report
+
+
+def belongs(report: dict, picture: Picture, run: int) -> bool:
+    """Tell if a report is of that run of the recording: the same settings, the same slices."""
+    marked = {span.number: span.side for span in picture.slices(run)}
+    expected = dict(enumerate((piece["side"] for piece in report["slices"]), 1))
+    named = picture.runs[run]
+    same = all(report["settings"][key] == named[key] for key in ("a", "b") if key in named)
+    return bool(marked) and same and marked.items() <= expected.items()
+
+
+def deviation(report: dict, picture: Picture, run: int) -> float:
+    """Return by how much the slices of report and run differ in length, in seconds in all."""
+    return sum(
+        abs(
+            report["slices"][span.number - 1]["counters"]["seconds"] - (span.end - span.begin) / 1e6
+        )
+        for span in picture.slices(run)
+    )
+
+
+def pair(picture: Picture, reports: list[dict]) -> dict[int, int]:
+    """Return for each run of the recording the index of its report, where there is one."""
+    found: dict[int, int] = {}
+    for run in range(len(picture.runs)):
+        fitting = [
+            index
+            for index, report in enumerate(reports)
+            if index not in found.values() and belongs(report, picture, run)
+        ]
+        if fitting:
+            found[run] = min(fitting, key=lambda index: deviation(reports[index], picture, run))
+    return found
+
+
+def counted(name: str, pieces: list[dict]) -> float | None:
+    """Return ab's figure over its slices for a figure of a recording, None where ab has none."""
+    if name == "stalls":
+        if any("stalls" not in piece for piece in pieces):
+            return None
+        return sum(len(piece["stalls"]) for piece in pieces)
+    parts = COUNTERS.get(name, (f"stats.{name}",))
+    counters = [piece["counters"] for piece in pieces]
+    if any(part not in piece for piece in counters for part in parts):
+        return None
+    return sum(piece[part] for piece in counters for part in parts)
+
+
+def beside(spans: list[Span], report: dict) -> list[dict]:
+    """Return the figures that a recording and ab both have, over the slices that both have.
+
+    Only what one of them has counted; `percent` is by how much the recording's is more.
+    """
+    pieces = [report["slices"][number - 1] for number in sorted({span.number for span in spans})]
+    traced = figures(spans)
+    rows = []
+    for name in COMPARABLE:
+        ab, trace = counted(name, pieces), traced.get(name, 0)
+        if ab is None or not (ab or trace):
+            continue
+        rows.append({"figure": name, "trace": trace, "ab": ab, "percent": difference(ab, trace)[1]})
+    return rows

@@ -1,0 +1,287 @@
+"""The page of a report: what is said about each plot, and what is left out."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vmp import markup, plots
+from vmp.compare import MODULE_COUNTERS
+from vmp.contents import Contents
+from vmp.match import counted
+from vmp.picture import PERCENTILES, Picture, figures, stall_figures
+from vmp.table import COLUMNS, footnote, heading, lost_note, number, percent, stars
+from vmp.words import comparison_rows, figure_rows, lost_sentence
+
+TITLE = "vmscan-policy report"
+THROTTLED = re.compile(r"throttle\.\w+_us")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot's section: what one sees, who draws it, what follows it, why it may be missing."""
+
+    heading: str
+    text: str
+    draw: Callable[[Picture], str | None]
+    missing: str
+    after: Callable[[Picture], str] = lambda _: ""
+
+
+def stall_table(picture: Picture) -> str:
+    """Return the percentiles of the stalls by group, and of those that belong to none."""
+    groups = {
+        label: [time for span in spans for time in span.stalls]
+        for label, spans in picture.groups().items()
+    }
+    groups["across a switch or the edge of a slice"] = picture.across
+    rows = []
+    for label, times in groups.items():
+        found = stall_figures(times)
+        if times:
+            ranks = [number(found[f"stall_{name}_ms"]) for name in PERCENTILES]
+            rows.append([label, number(len(times)), *ranks])
+    columns = ["", "stalls", *PERCENTILES]
+    return markup.table("Reclaim stalls, milliseconds (nearest rank)", columns, rows)
+
+
+def throttle_table(picture: Picture) -> str:
+    """Return sleeps and seconds slept by reason, for each group and in all."""
+    rows = []
+    for label, spans in (picture.groups() | {"whole recording": picture.spans}).items():
+        found = figures(spans)
+        reasons = [name.removesuffix("_us") for name in found if THROTTLED.fullmatch(name)]
+        sums = [(name.partition(".")[2], found[name], found[f"{name}_us"]) for name in reasons]
+        if len(sums) > 1:
+            sums.append(("all", sum(count for _, count, _ in sums), sum(us for *_, us in sums)))
+        if sums:
+            rows.append([label])
+            rows += [[reason, number(count), number(us / 1e6)] for reason, count, us in sums]
+    return markup.table("Sleeps of reclaimers, by reason", ["", "sleeps", "seconds in all"], rows)
+
+
+PLOTS = (
+    Plot(
+        "Remote TLB flushes",
+        "How many flushes that interrupt other CPUs there were for each 1,000 pages that reclaim "
+        "took. Lower is better. The background and the letters or numbers at the top tell which "
+        "policies were in force; the legend says what they stand for.",
+        plots.remote_flushes,
+        "the recording has no tlb_flush (reason 4) or no mm_vmscan_lru_shrink_inactive",
+    ),
+    Plot(
+        "Batch sizes",
+        "How many folios shared one TLB flush, in percent of all batches. Further to the right is "
+        "better: the more folios, the fewer flushes.",
+        plots.batch_sizes,
+        "the recording has no flush_batch_end, so no pageout was deferred",
+    ),
+    Plot(
+        "Budget and scanned pages",
+        "What each pass over an lruvec was granted, and what it scanned, both in steps of a "
+        "factor of two; the larger a dot, the more passes. On the dashed line all of the budget "
+        "was used; a dot below it is a pass that ended before, most of all because enough was "
+        "reclaimed, which is good.",
+        plots.passes,
+        "the recording has no scan_end, so no pass had a budget",
+    ),
+    Plot(
+        "Generations",
+        "The number of the youngest generation of each lruvec, over time. A steep line means that "
+        "pages age fast. Filled dots are generations that a reclaimer made while its task waited, "
+        "hollow squares those that a worker made; of many, evenly spread ones are shown.",
+        plots.generations,
+        "the recording has no aging_end with a new generation",
+    ),
+    Plot(
+        "Reclaim stalls",
+        "How long direct reclaim and reclaim at a cgroup's limit held a task up: the share of the "
+        "stalls that took as long as the time below or longer, both axes logarithmic. Further to the left "
+        "is better. The marks are p50, p90, p99 and the longest.",
+        plots.stalls,
+        "the recording has no begin and end of direct or memcg reclaim in one slice or under one "
+        "set of policies",
+        stall_table,
+    ),
+    Plot(
+        "Throttling",
+        "How long reclaimers slept because they had to wait for a disk or for each other, by the "
+        "kernel's reason, of all tasks together: more than 1,000 ms per second means that more "
+        "than one task slept. Less is better, as long as nothing is killed for lack of memory.",
+        plots.throttling,
+        "the recording has no throttle_end, so no reclaimer slept",
+        throttle_table,
+    ),
+    Plot(
+        "Writeback feedback",
+        "How often reclaim woke the flushers because it met nothing but dirty folios that nobody "
+        "wrote, and how often the flushers ran. Neither is good or bad by itself: a wake-up that "
+        "comes early spares a wait later.",
+        plots.feedback,
+        "the recording has no writeback_feedback with a wake-up",
+    ),
+)
+
+
+def environment(contents: Contents) -> list[tuple[str, str]]:
+    """Return what the figures depend on, as far as it is known."""
+    found = []
+    picture = contents.picture
+    if picture:
+        begin, end = picture.bounds()
+        found.append(
+            (
+                "Recording",
+                f"{contents.source}: {(end - begin) / 1e6:.1f} s, "
+                f"{picture.seen.total() - picture.seen['lost']:,} events",
+            )
+        )
+        known = [f"Linux {contents.kernel}"] if contents.kernel else []
+        known += [f"{contents.cpus} CPUs"] if contents.cpus else []
+        if known:
+            found.append(("Recorded on", ", ".join(known)))
+    for name, report in contents.reports:
+        found.append((f"A/B run, {name}", "; ".join(heading(report).splitlines()[1:])))
+    return found
+
+
+def ab_row(entry: dict) -> list[str]:
+    """Return a row of an A/B table as text."""
+    spreads = [None if entry[key] is None else 100 * entry[key] for key in ("spread_a", "spread_b")]
+    return [
+        entry["label"],
+        *(number(entry[key]) for key in ("before", "after", "delta")),
+        percent(entry["percent"]),
+        *(percent(spread, ".1f") for spread in spreads),
+        stars(entry["p"]),
+        "-" if entry["p"] is None else f"{entry['p']:.2g}",
+    ]
+
+
+def ab_table(name: str, report: dict) -> str:
+    """Return the section with the table of an A/B run, as tools/ab prints it."""
+    rows: list[list[str]] = []
+    for title, entries in report["summary"].items():
+        if title == MODULE_COUNTERS:  # most of them are of other policies
+            entries = [entry for entry in entries if entry["before"] or entry["after"]]
+        if entries:
+            rows += [[title], *map(ab_row, entries)]
+    what, lost = report["settings"], lost_note(report["slices"])
+    sides = (("Before: A", what["a"]), ("After: B", what["b"]), ("Both", what["both"]))
+    return markup.section(
+        f"A/B table, {name}",
+        markup.facts(sides),
+        markup.paragraph(lost, "warning") if lost else "",
+        markup.paragraph(f"The test behind Sig and p: {report['test']}."),
+        markup.paragraph(footnote(len(report["slices"]) // 2)),
+        markup.table(f"Figures of {name}", ["", *COLUMNS, "p"], rows),
+    )
+
+
+def recording_figures(contents: Contents) -> str:
+    """Return the section with the sums, whole and by group, and beside ab's own."""
+    picture = contents.picture
+    groups = picture.groups()
+    columns = [picture.whole()]
+    names = ["", "whole recording"]
+    if picture.runs or len(groups) > 1:
+        columns += [figures(spans) for spans in groups.values()]
+        names += list(groups)
+    parts = [
+        markup.paragraph(
+            "Sums of the recorded events. What has the name of one of the module's counters counts "
+            "the same; an event that was not recorded counts as 0."
+        ),
+        markup.table("Sums of the recording", names, figure_rows(columns)),
+    ]
+    for run, sides in contents.compared.items():
+        name = contents.reports[contents.matched[run]][0]
+        parts.append(
+            markup.paragraph(
+                f"Beside what tools/ab counted in the same slices ({name}); the difference is by "
+                "how much the recording has more. What begins in a slice and ends outside may be "
+                "in one of them only."
+            )
+        )
+        for side, rows in sides.items():
+            parts.append(
+                markup.table(
+                    f"Slices of {side}",
+                    ["", "recording", "ab", "difference"],
+                    comparison_rows(rows),
+                )
+            )
+    return markup.section("Figures", *parts)
+
+
+def stolen(counters: dict) -> float:
+    """Return the pages stolen in one of ab's slices."""
+    return counted("stolen_pages", [{"counters": counters}]) or 0
+
+
+def drawn(contents: Contents) -> tuple[list[str], list[str]]:
+    """Return the sections with plots, and a line for each that is left out."""
+    sections, left_out = [], []
+    for plot in PLOTS:
+        image = plot.draw(contents.picture) if contents.picture else None
+        if image:
+            after = plot.after(contents.picture)
+            text = markup.paragraph(plot.text)
+            sections.append(markup.section(plot.heading, text, image, after))
+        else:
+            why = plot.missing if contents.picture else "no recording was given"
+            left_out.append(f"{plot.heading}: {why}")
+    text = (
+        "Pages that came back after reclaim had taken them, for each 1,000 stolen ones, in each "
+        "slice of the A/B run. Fewer are better: each one was taken too early."
+    )
+    for index, (name, report) in enumerate(contents.reports):
+        image = plots.refaults(report, f"refaults{index}", stolen)
+        if image:
+            sections.append(markup.section(f"Refaults, {name}", markup.paragraph(text), image))
+        else:
+            left_out.append(f"Refaults, {name}: it counted none")
+    if not contents.reports:
+        left_out.append("Refaults and A/B table: no JSON of tools/ab was given")
+    return sections, left_out
+
+
+def missing(contents: Contents) -> list[str]:
+    """Return a line for each comparison that can't be made."""
+    found = []
+    if not contents.picture:
+        found.append("Figures of the recording: no recording was given")
+    elif contents.reports:
+        belonging = set(contents.matched.values())
+        found += [
+            f"Figures of the recording beside those of {name}: the recording has no run with the "
+            "same settings and slices"
+            for index, (name, _) in enumerate(contents.reports)
+            if index not in belonging
+        ]
+    elif contents.picture.runs:
+        found.append("Figures of the recording beside ab's: its JSON was not given")
+    return found
+
+
+def render(contents: Contents) -> tuple[str, list[str]]:
+    """Return the page, and a line for each section that is left out of it."""
+    sections, left_out = drawn(contents)
+    left_out += missing(contents)
+    lost = lost_sentence(contents.picture) if contents.picture else ""
+    items = "\n".join(f"<li>{markup.text(line)}</li>" for line in left_out)
+    body = [
+        "<header>",
+        f"<h1>{TITLE}</h1>",
+        markup.facts(environment(contents)),
+        markup.paragraph(f"Events are missing. {lost}", "warning") if lost else "",
+        "</header>",
+        "<main>",
+        '<div class="plots">' if sections else "",
+        *sections,
+        "</div>" if sections else "",
+        *(ab_table(name, report) for name, report in contents.reports),
+        recording_figures(contents) if contents.picture else "",
+        markup.section("Left out", f"<ul>\n{items}\n</ul>") if left_out else "",
+        "</main>",
+    ]
+    return markup.document(TITLE, "\n".join(filter(None, body))), left_out

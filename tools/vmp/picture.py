@@ -1,0 +1,315 @@
+"""What a recording shows: sums and distributions of its events, by span of time."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from vmp.common import Failure
+from vmp.compare import nearest_rank
+from vmp.trace import Event, fields
+
+BIN = 20_000  # microseconds: what a series is resolved to
+REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI
+MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
+OWN_EVENTS = frozenset(
+    "flush_batch_begin flush_batch_end flush_bounce scan_begin scan_end aging_begin aging_end "
+    "writeback_feedback throttle_begin throttle_end policy_switch bypass".split()
+)
+PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+
+
+@dataclass
+class Span:
+    """A stretch of the recording in which neither the slice nor the policies change.
+
+    Times are in microseconds. `switches` is the number of switches before it, `run` the number of
+    the A/B run, from 0, and `number` that of its slice, from 1, or 0 outside of all slices.
+    """
+
+    begin: int
+    end: int
+    switches: int
+    run: int = 0
+    number: int = 0
+    side: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+    series: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    batch_sizes: Counter[int] = field(default_factory=Counter)
+    stalls: list[int] = field(default_factory=list)
+
+    def place(self) -> tuple[int, int, int]:
+        """Return what a stall has to begin and to end in."""
+        return self.switches, self.run, self.number
+
+
+@dataclass(frozen=True)
+class Aging:
+    """A generation made: when (microseconds), its number, and if a worker made it."""
+
+    time: int
+    number: int
+    by_worker: bool
+
+
+class Picture:
+    """Takes the events of one recording in their order, and holds what they add up to.
+
+    The names of the counts are those of the module's own counters, POINT.NAME, where it has one.
+    """
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.switches: list[tuple[int, str, str, str]] = []  # time, point, from, to
+        self.runs: list[dict] = []  # the settings of each A/B run
+        self.generations: defaultdict[tuple[str, str], list[Aging]] = defaultdict(list)
+        self.passes: Counter[tuple[int, int]] = Counter()  # budget, scanned
+        self.across: list[int] = []  # stalls that a switch or the edge of a slice fell into
+        self.seen: Counter[str] = Counter()
+        self.begun: dict[tuple[int, str], tuple[int, tuple]] = {}
+        self.span = Span(0, 0, 0)
+        self.handlers = {
+            name.removeprefix("on_"): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("on_")
+        }
+
+    def add(self, event: Event) -> None:
+        """Take one event."""
+        if not self.spans:
+            self.span = Span(event.time, event.time, 0)
+            self.spans.append(self.span)
+        self.span.end = event.time
+        self.seen[event.name] += 1
+        handler = self.handlers.get(event.name)
+        if handler:
+            handler(event, self.span)
+
+    def cut(self, run: int = 0, number: int = 0, side: str = "") -> None:
+        """End the present span, and begin the next."""
+        now = self.span.end
+        self.span = Span(now, now, len(self.switches), run, number, side)
+        self.spans.append(self.span)
+
+    def total(self, span: Span, name: str, event: Event, amount: int) -> None:
+        """Add to a count that is also shown over time."""
+        span.counts[name] += amount
+        span.series[name][event.time // BIN] += amount
+
+    def on_lost(self, event: Event, span: Span) -> None:
+        """Count what the recording lacks."""
+        span.counts["lost_events" if event.text else "gaps_of_unknown_size"] += int(event.text or 1)
+
+    def on_flush_batch_end(self, event: Event, span: Span) -> None:
+        """Count a batch of deferred pageouts."""
+        own = fields(event.text)
+        span.counts["flush.batches"] += 1
+        for name, source in (
+            ("deferred", "folios"),
+            ("bounced", "bounced"),
+            ("pageouts", "written"),
+            ("flushes", "flushed"),
+            ("batch_ns", "ns"),
+        ):
+            span.counts[f"flush.{name}"] += int(own[source])
+        span.batch_sizes[int(own["folios"])] += 1
+
+    def on_flush_bounce(self, event: Event, span: Span) -> None:
+        """Count a folio that was put back."""
+        span.counts[f"flush.bounce_{fields(event.text)['reason']}"] += 1
+
+    def on_scan_end(self, event: Event, span: Span) -> None:
+        """Count a pass over an lruvec."""
+        own = fields(event.text)
+        span.counts["scan.passes"] += 1
+        for name in ("budget", "scanned", "reclaimed"):
+            span.counts[f"scan.{name}"] += int(own[name])
+        span.counts[f"scan.end_{own['reason']}"] += 1
+        self.passes[int(own["budget"]), int(own["scanned"])] += 1
+
+    def on_aging_end(self, event: Event, span: Span) -> None:
+        """Count a generation, or that none was made."""
+        own = fields(event.text)
+        by_worker = own["async"] != "0"
+        if own["after"] == own["before"]:
+            span.counts["aging.stale" if by_worker else "aging.failed"] += 1
+            return
+        span.counts["aging.async" if by_worker else "aging.sync"] += 1
+        made = Aging(event.time, int(own["after"]), by_worker)
+        self.generations[own["cgroup"], own["nid"]].append(made)
+
+    def on_writeback_feedback(self, event: Event, span: Span) -> None:
+        """Count a batch that met dirty folios, and what it led to."""
+        own = fields(event.text)
+        span.counts["writeback.batches"] += 1
+        for name in ("taken", "put_back"):
+            span.counts[f"writeback.{name}"] += int(own[name])
+        self.total(span, "writeback.flusher_wakeups", event, int(own["woken"]))
+        span.counts["writeback.waits"] += int(own["waited"])
+
+    def on_throttle_end(self, event: Event, span: Span) -> None:
+        """Count a sleep of a reclaimer."""
+        own = fields(event.text)
+        span.counts[f"throttle.{own['reason']}"] += 1
+        self.total(span, f"throttle.{own['reason']}_us", event, int(own["us"]))
+
+    def on_tlb_flush(self, event: Event, span: Span) -> None:
+        """Count a flush that interrupts other CPUs."""
+        if REMOTE_SEND.search(event.text):
+            self.total(span, "remote_flushes", event, 1)
+
+    def on_mm_vmscan_lru_shrink_inactive(self, event: Event, span: Span) -> None:
+        """Count the pages that reclaim took."""
+        self.total(span, "stolen_pages", event, int(fields(event.text)["nr_reclaimed"]))
+
+    def on_mark_victim(self, _event: Event, span: Span) -> None:
+        """Count an OOM kill."""
+        span.counts["oom_kills"] += 1
+
+    def on_writeback_start(self, event: Event, span: Span) -> None:
+        """Count a run of the flushers."""
+        self.total(span, "flusher_runs", event, 1)
+
+    def begin_stall(self, event: Event, span: Span) -> None:
+        """Note that reclaim begins in a task."""
+        self.begun[event.pid, event.name.removesuffix("_begin")] = (event.time, span.place())
+
+    def end_stall(self, event: Event, span: Span) -> None:
+        """Note how long reclaim took, if its begin was recorded."""
+        begin = self.begun.pop((event.pid, event.name.removesuffix("_end")), None)
+        if begin:
+            inside = begin[1] == span.place()
+            (span.stalls if inside else self.across).append(event.time - begin[0])
+
+    on_mm_vmscan_direct_reclaim_begin = begin_stall
+    on_mm_vmscan_memcg_reclaim_begin = begin_stall
+    on_mm_vmscan_direct_reclaim_end = end_stall
+    on_mm_vmscan_memcg_reclaim_end = end_stall
+
+    def switch(self, event: Event, point: str, before: str, after: str) -> None:
+        """Note that another policy is in force from now on."""
+        self.switches.append((event.time, point, before, after))
+        self.cut(self.span.run, self.span.number, self.span.side)
+
+    def on_policy_switch(self, event: Event, _span: Span) -> None:
+        """Note a switch of a point."""
+        own = fields(event.text)
+        self.switch(event, own["point"], own["from"], own["to"])
+
+    def on_bypass(self, event: Event, _span: Span) -> None:
+        """Note that all points act as stock, or no longer do."""
+        before, after = ("on", "off") if fields(event.text)["on"] == "0" else ("off", "on")
+        self.switch(event, "bypass", before, after)
+
+    def on_print(self, event: Event, _span: Span) -> None:
+        """Note what tools/ab wrote into the recording."""
+        found = MARKER.search(event.text)
+        if not found:
+            return
+        kind, rest = found.groups()
+        if kind == "run":
+            self.runs.append(settings(rest))
+            self.cut()
+            return
+        if not self.runs:
+            self.runs.append({})
+        number, _, side = rest.strip().partition(" ")
+        if kind == "begin":
+            self.cut(len(self.runs) - 1, int(number), side)
+        else:
+            self.cut()
+
+    def policies(self, switches: int) -> str:
+        """Return the policies in force after that many switches, of the points ever switched."""
+        now: dict[str, str] = {}
+        for _, point, before, _ in self.switches:
+            now.setdefault(point, before)
+        now |= {point: after for _, point, _, after in self.switches[:switches]}
+        return ",".join(f"{point}={now[point]}" for point in sorted(now)) or "one set of policies"
+
+    def slices(self, run: int) -> list[Span]:
+        """Return the spans within the slices of one A/B run."""
+        return [span for span in self.spans if span.number and span.run == run]
+
+    def groups(self) -> dict[str, list[Span]]:
+        """Return the spans by what is to be told apart: the sides of each A/B run, or policies."""
+        found: dict[str, list[Span]] = {}
+        for index, run in enumerate(self.runs):
+            prefix = f"{index + 1}" if len(self.runs) > 1 else ""
+            for side in "AB":
+                spans = [span for span in self.slices(index) if span.side == side]
+                what = run.get(side.lower())
+                if spans:
+                    found[f"{prefix}{side}: {what}" if what else f"{prefix}{side}"] = spans
+        if found:
+            return found
+        for span in self.spans:
+            found.setdefault(self.policies(span.switches), []).append(span)
+        return found
+
+    def bounds(self) -> tuple[int, int]:
+        """Return the times of the first and of the last event."""
+        return self.spans[0].begin, self.spans[-1].end
+
+    def count(self, name: str) -> int:
+        """Return a count over the whole recording."""
+        return sum(span.counts[name] for span in self.spans)
+
+    def whole(self) -> dict[str, float]:
+        """Return all figures over the whole recording."""
+        return figures(self.spans, self.across)
+
+
+def settings(text: str) -> dict:
+    """Return the settings that tools/ab wrote at the begin of a run; none if they are cut off."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def stall_figures(times: list[int]) -> dict[str, float]:
+    """Return the number of stalls and their percentiles (nearest rank) in ms, from microseconds."""
+    ordered = sorted(times)
+    found: dict[str, float] = {"stalls": len(ordered)}
+    if ordered:
+        ranks = {name: nearest_rank(ordered, percent) for name, percent in PERCENTILES.items()}
+        found |= {f"stall_{name}_ms": rank / 1000 for name, rank in ranks.items()}
+    return found
+
+
+def figures(spans: list[Span], stalls: Iterable[int] = ()) -> dict[str, float]:
+    """Return all figures over `spans`; `stalls` are more of these, in microseconds."""
+    sums: Counter[str] = Counter()
+    for span in spans:
+        sums.update(span.counts)
+    found: dict[str, float] = {"seconds": sum(span.end - span.begin for span in spans) / 1e6}
+    found |= dict(sorted(sums.items()))
+    if sums["stolen_pages"] and sums["remote_flushes"]:
+        found["remote_flushes_per_1000"] = 1000 * sums["remote_flushes"] / sums["stolen_pages"]
+    return found | stall_figures([*stalls, *(time for span in spans for time in span.stalls)])
+
+
+def read(found: Iterable[Event]) -> Picture:
+    """Return the picture of a recording's events; raises Failure for an event of another form."""
+    picture = Picture()
+    for event in found:
+        try:
+            picture.add(event)
+        except (KeyError, ValueError):
+            raise Failure(
+                f"the recording has an event {event.name} of another form, '{event.text}': it was "
+                "made with another version of the module"
+            ) from None
+    return picture
+
+
+def require_own(picture: Picture, name: str) -> None:
+    """Raise Failure if a picture has no event of vmscan_policy."""
+    if not OWN_EVENTS & picture.seen.keys():
+        raise Failure(
+            f"{name} has no event of vmscan_policy: record them, as with `trace-cmd record "
+            "-e vmscan_policy`, while the module is loaded"
+        )

@@ -1,0 +1,92 @@
+"""What a report says in the terminal, and its figures as JSON."""
+
+import json
+
+from vmp import picture, words
+from vmp.compare import MODULE_COUNTERS
+from vmp.contents import Contents
+from vmp.table import COLUMNS, heading, line, row, stars
+from vmp.trace import LOST
+
+LABEL, COLUMN = 44, 14  # characters
+
+
+def figures_json(contents: Contents, left_out: list[str]) -> str:
+    """Return all that was computed from the recording, as JSON."""
+    shown = contents.picture
+    found: dict = {"format": 1, "left_out": left_out, "recording": None, "groups": {}, "runs": []}
+    if shown:
+        begin, end = shown.bounds()
+        found["recording"] = {
+            "seconds": (end - begin) / 1e6,
+            "events": shown.seen.total() - shown.seen[LOST],
+            "lost_events": shown.count("lost_events"),
+            "gaps_of_unknown_size": shown.count("gaps_of_unknown_size"),
+            "whole": shown.whole(),
+        }
+        found["groups"] = {label: picture.figures(spans) for label, spans in shown.groups().items()}
+        for index, settings in enumerate(shown.runs):
+            matched = contents.matched.get(index)
+            found["runs"].append(
+                {
+                    "settings": settings,
+                    "slices": [
+                        {"number": span.number, "side": span.side, **picture.figures([span])}
+                        for span in shown.slices(index)
+                    ],
+                    "ab": None if matched is None else contents.reports[matched][0],
+                    "compared": contents.compared.get(index, {}),
+                }
+            )
+    return json.dumps(found, indent=1) + "\n"
+
+
+def columns(cells: list[str]) -> str:
+    """Format a line of the terminal's table."""
+    return (cells[0].ljust(LABEL) + "".join(cell.rjust(COLUMN) for cell in cells[1:])).rstrip()
+
+
+def recording_lines(contents: Contents) -> list[str]:
+    """Return the figures of the recording as text: whole, and by group or beside ab's."""
+    shown = contents.picture
+    groups = shown.groups()
+    lines = [f"{number}: {label}" for number, label in enumerate(groups, 1)]
+    sums = [shown.whole(), *(picture.figures(spans) for spans in groups.values())]
+    heads = ["figures of the recording", "whole", *map(str, range(1, len(groups) + 1))]
+    lines += [columns(heads), *map(columns, words.figure_rows(sums))]
+    for run, sides in contents.compared.items():
+        for side, rows in sides.items():
+            name = contents.reports[contents.matched[run]][0]
+            lines.append("")
+            lines.append(columns([f"slices of {side}, {name}", "recording", "ab", "difference"]))
+            lines += map(columns, words.comparison_rows(rows))
+    return lines
+
+
+def report_lines(report: dict) -> list[str]:
+    """Return the rows of an A/B table that have a mark, but no totals and counters."""
+    chosen = [
+        entry
+        for title, entries in report["summary"].items()
+        if title not in ("totals", MODULE_COUNTERS)
+        for entry in entries
+        if stars(entry["p"])
+    ]
+    test = f"(Sig: {report['test']}; * p < 0.05, ** p < 0.01)"
+    head = line("rows with a mark", COLUMNS) if chosen else "no row has a mark"
+    return [heading(report), head, *map(row, chosen), test]
+
+
+def render(contents: Contents, left_out: list[str]) -> str:
+    """Return what the terminal is told."""
+    blocks = []
+    if contents.picture:
+        begin, end = contents.picture.bounds()
+        first = [f"{contents.source}: {(end - begin) / 1e6:.1f} s of Linux {contents.kernel}"]
+        lost = words.lost_sentence(contents.picture)
+        blocks.append(first + ([f"EVENTS ARE MISSING: {lost}"] if lost else []))
+        blocks.append(recording_lines(contents))
+    blocks += [report_lines(report) for _, report in contents.reports]
+    if left_out:
+        blocks.append(["left out:", *(f"  {what}" for what in left_out)])
+    return "\n\n".join("\n".join(block) for block in blocks)

@@ -1,0 +1,102 @@
+"""Drawing with matplotlib into SVG that goes into a page: its colours are the page's.
+
+Text stays text, and the same figures give the same bytes.
+"""
+
+import html
+import io
+import re
+from collections.abc import Callable
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+# Drawn in a colour that stands for a variable of the page's style sheet.
+INK, MUTED, GRID, SHADE, PAPER = "#0a0a01", "#0a0a02", "#0a0a03", "#0a0a04", "#0a0a05"
+SERIES = tuple(f"#0b0b{number:02x}" for number in range(1, 7))
+VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", SHADE: "shade", PAPER: "paper"} | {
+    color: f"series{number}" for number, color in enumerate(SERIES, 1)
+}
+# What tells lines apart without colours: one for each of SERIES.
+MARKERS = ("o", "^", "s", "D", "v", "P")
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1)), (0, (8, 3)))
+WIDTH, HEIGHT = 400, 290  # units of the SVG; it is scaled to its place
+STYLE = {
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 12,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 12,
+    "figure.facecolor": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 12,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "legend.fontsize": 12,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+}
+
+
+def style(index: int) -> dict:
+    """Return how the line `index` looks: colour, marker and dashes, all different for six."""
+    index %= len(SERIES)
+    hollow = {"markerfacecolor": PAPER} if index % 2 else {}
+    return {
+        "color": SERIES[index],
+        "marker": MARKERS[index],
+        "linestyle": DASHES[index],
+        **hollow,
+    }
+
+
+def embed(text: str, name: str, title: str) -> str:
+    """Return the SVG as an element of a page, with ids that begin with `name`."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', text, count=1)
+    text = text.replace("xlink:href=", "href=")
+    text = re.sub(r'\b(id="|href="#)', rf"\g<1>{name}-", text).replace("url(#", f"url(#{name}-")
+    for color, variable in VARIABLES.items():
+        text = text.replace(color, f"var(--{variable})")
+    label = f'role="img" aria-labelledby="{name}-title"'
+    heading = f'<title id="{name}-title">{html.escape(title)}</title>'
+    text = text.replace("<svg ", f"<svg {label} ", 1).replace(">", f">{heading}", 1)
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def draw(name: str, title: str, paint: Callable[[Axes], None], height: int = HEIGHT) -> str:
+    """Return the plot that `paint` makes of an empty one, as an SVG element.
+
+    `name` is unique within the page, `title` what the plot is called for those who can't see it.
+    """
+    with matplotlib.rc_context(STYLE | {"svg.hashsalt": name}):
+        figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72, layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot()
+        paint(axes)
+        handles, labels = axes.get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside upper left", handlelength=3)
+        buffer = io.StringIO()
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=metadata)
+    return embed(buffer.getvalue(), name, title)

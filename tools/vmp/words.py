@@ -1,0 +1,108 @@
+"""How the figures of a recording are called, and what is said about them as text."""
+
+from vmp.picture import Picture
+from vmp.table import number, percent
+
+LABELS = {
+    "seconds": "seconds",
+    "lost_events": "events lost",
+    "gaps_of_unknown_size": "gaps of unknown size",
+    "stolen_pages": "pages stolen",
+    "remote_flushes": "remote TLB flushes",
+    "remote_flushes_per_1000": "remote TLB flushes / 1,000 stolen pages",
+    "flush.batches": "batches of deferred pageouts",
+    "flush.deferred": "folios deferred",
+    "flush.flushes": "batches that needed a flush",
+    "flush.pageouts": "deferred folios written out",
+    "flush.bounced": "deferred folios put back",
+    "flush.batch_ns": "time in batches, ns",
+    "scan.passes": "passes",
+    "scan.budget": "budget of the passes, pages",
+    "scan.scanned": "scanned by them, pages",
+    "scan.reclaimed": "reclaimed by them, pages",
+    "aging.sync": "generations made by reclaimers (sync)",
+    "aging.async": "generations made by workers (async)",
+    "aging.failed": "agings in vain by reclaimers",
+    "aging.stale": "agings in vain by workers",
+    "writeback.batches": "batches with feedback",
+    "writeback.taken": "pages that they took",
+    "writeback.put_back": "pages that they put back",
+    "writeback.flusher_wakeups": "wake-ups of the flushers",
+    "writeback.waits": "wake-ups that waited, too",
+    "flusher_runs": "runs of the flushers",
+    "stalls": "reclaim stalls",
+    "stall_p50_ms": "stalls, p50, ms",
+    "stall_p90_ms": "stalls, p90, ms",
+    "stall_p99_ms": "stalls, p99, ms",
+    "stall_max_ms": "stalls, longest, ms",
+    "oom_kills": "OOM kills",
+}
+PREFIXES = {
+    "flush.bounce_": "put back: {}",
+    "scan.end_": "passes ended by: {}",
+}
+
+
+def label(name: str) -> str:
+    """Return what a figure is called."""
+    if name in LABELS:
+        return LABELS[name]
+    for prefix, form in PREFIXES.items():
+        if name.startswith(prefix):
+            return form.format(name.removeprefix(prefix).replace("_", " "))
+    if name.startswith("throttle."):
+        reason = name.removeprefix("throttle.")
+        longest = reason.endswith("_us")
+        return f"throttled, {reason.removesuffix('_us')}" + (", us in all" if longest else "")
+    return name
+
+
+def rank(name: str) -> tuple[int, str]:
+    """Return a key that sorts figures as they are listed: those of a point together."""
+    point = name.partition(".")[0]
+    order = list(LABELS)
+    if name in LABELS:
+        return order.index(name), name
+    found = [index for index, known in enumerate(order) if known.startswith(f"{point}.")]
+    return (found[-1] if found else order.index("stalls") - 1), f"{point}.~{name}"
+
+
+def figure_rows(columns: list[dict[str, float]]) -> list[list[str]]:
+    """Return a row for each figure that a column has: its label and its value in each column."""
+    names = sorted({name for column in columns for name in column}, key=rank)
+    return [
+        [label(name), *(number(column.get(name, 0 if countable(name) else None))
+                        for column in columns)]
+        for name in names
+    ]  # fmt: skip
+
+
+def countable(name: str) -> bool:
+    """Tell a count, which is 0 where nothing was counted, from what does not exist then."""
+    return not (name.startswith("stall_") or name.endswith("_per_1000"))
+
+
+def comparison_rows(rows: list[dict]) -> list[list[str]]:
+    """Return rows of match.beside() as text."""
+    return [
+        [
+            label(row["figure"]),
+            number(row["trace"]),
+            number(row["ab"]),
+            percent(row["percent"], "+.2f") if row["trace"] != row["ab"] else "equal",
+        ]
+        for row in rows
+    ]
+
+
+def lost_sentence(picture: Picture) -> str:
+    """Say what the recording lacks; '' if nothing."""
+    lost, gaps = picture.count("lost_events"), picture.count("gaps_of_unknown_size")
+    if not (lost or gaps):
+        return ""
+    parts = [f"{lost:,} events were lost"] if lost else []
+    parts += [f"{gaps:,} gaps of unknown size are in the recording"] if gaps else []
+    return (
+        f"{' and '.join(parts)}: all figures of the recording are too low by what these would "
+        "have added; record with larger buffers (trace-cmd record -b)."
+    )
