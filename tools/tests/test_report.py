@@ -149,6 +149,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(list(groups), ["flush=stock", "flush=batch"])
         self.assertEqual(picture.figures(groups["flush=batch"])["flush.batches"], 1)
 
+    def test_of_many_policies_the_longest_are_shown(self):
+        text = "x-1 [0] {}.000000: policy_switch: policy=0 point=flush from={} to={} pid=1"
+        found = [text.format(number * number, number, number + 1) for number in range(9)]
+        groups = picture.read(trace.events(found)).groups()
+        self.assertEqual(list(groups), [f"flush={number}" for number in range(3, 9)])
+
     def test_lost_events_are_counted(self):
         whole = pictured(*LOST).whole()
         self.assertEqual((whole["lost_events"], whole["gaps_of_unknown_size"]), (130, 1))
@@ -258,6 +264,16 @@ class Tool(unittest.TestCase):
                 self.assertIn(why, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1)
                 self.assertEqual(sorted(self.place.rglob("*")), before)
+
+    def test_no_input_is_written_over(self):
+        before = (self.place / "trace.dat").read_bytes()
+        for words in (["-o", "./trace.dat"], ["--json", "trace.dat"], ["--json", "report.html"]):
+            with self.subTest(words):
+                done = self.report("trace.dat", *words)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("is given twice: name another file to write", done.stderr)
+                self.assertEqual((self.place / "trace.dat").read_bytes(), before)
+                self.assertFalse((self.place / "report.html").exists())
 
     def test_a_browser_shows_it_light_and_dark_in_a_narrow_window(self):
         page = self.page("trace.dat", "ab.json")

@@ -12,6 +12,11 @@ def text(value: object) -> str:
     return html.escape(str(value))
 
 
+def breakable(value: object) -> str:
+    """Escape a cell's text, which may go on in the next line behind a comma."""
+    return text(value).replace(",", ",<wbr>")
+
+
 def paragraph(sentence: str, kind: str = "") -> str:
     """Return a paragraph, of a class of the style sheet if one is given."""
     named = f' class="{kind}"' if kind else ""
@@ -32,14 +37,14 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
 def cells(row: Sequence[str], columns: int) -> str:
     """Return a line of a table: its first cell is a heading, and all there is in a group's."""
     if len(row) == 1:
-        return f'<tr><th scope="rowgroup" colspan="{columns}">{text(row[0])}</th></tr>'
+        return f'<tr><th scope="rowgroup" colspan="{columns}">{breakable(row[0])}</th></tr>'
     others = "".join(f"<td>{text(cell)}</td>" for cell in row[1:])
-    return f'<tr><th scope="row">{text(row[0])}</th>{others}</tr>'
+    return f'<tr><th scope="row">{breakable(row[0])}</th>{others}</tr>'
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in a box of its own to scroll in; a row of one cell heads a group."""
-    head = "".join(f'<th scope="col">{text(name)}</th>' for name in columns)
+    head = "".join(f'<th scope="col">{breakable(name)}</th>' for name in columns)
     body = "\n".join(cells(row, len(columns)) for row in rows)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption)}">\n'

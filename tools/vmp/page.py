@@ -10,7 +10,7 @@ from vmp.contents import Contents
 from vmp.match import counted
 from vmp.picture import PERCENTILES, Picture, figures, stall_figures
 from vmp.table import COLUMNS, footnote, heading, lost_note, number, percent, stars
-from vmp.words import comparison_rows, figure_rows, lost_sentence
+from vmp.words import comparison_rows, figure_rows, groups_sentence, lost_sentence
 
 TITLE = "vmscan-policy report"
 THROTTLED = re.compile(r"throttle\.\w+_us")
@@ -95,8 +95,8 @@ PLOTS = (
     Plot(
         "Reclaim stalls",
         "How long direct reclaim and reclaim at a cgroup's limit held a task up: the share of the "
-        "stalls that took as long as the time below or longer, both axes logarithmic. Further to the left "
-        "is better. The marks are p50, p90, p99 and the longest.",
+        "stalls that took as long as the time below or longer, both axes logarithmic. Further to "
+        "the left is better. The marks are p50, p90, p99 and the longest.",
         plots.stalls,
         "the recording has no begin and end of direct or memcg reclaim in one slice or under one "
         "set of policies",
@@ -268,12 +268,14 @@ def render(contents: Contents) -> tuple[str, list[str]]:
     sections, left_out = drawn(contents)
     left_out += missing(contents)
     lost = lost_sentence(contents.picture) if contents.picture else ""
+    groups = groups_sentence(contents.picture) if contents.picture else ""
     items = "\n".join(f"<li>{markup.text(line)}</li>" for line in left_out)
     body = [
         "<header>",
         f"<h1>{TITLE}</h1>",
         markup.facts(environment(contents)),
         markup.paragraph(f"Events are missing. {lost}", "warning") if lost else "",
+        markup.paragraph(groups) if groups else "",
         "</header>",
         "<main>",
         '<div class="plots">' if sections else "",

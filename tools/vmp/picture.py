@@ -17,6 +17,7 @@ OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end flush_bounce scan_begin scan_end aging_begin aging_end "
     "writeback_feedback throttle_begin throttle_end policy_switch bypass".split()
 )
+MOST_GROUPS = 6  # what can be told apart
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 
@@ -232,7 +233,7 @@ class Picture:
         """Return the spans within the slices of one A/B run."""
         return [span for span in self.spans if span.number and span.run == run]
 
-    def groups(self) -> dict[str, list[Span]]:
+    def all_groups(self) -> dict[str, list[Span]]:
         """Return the spans by what is to be told apart: the sides of each A/B run, or policies."""
         found: dict[str, list[Span]] = {}
         for index, run in enumerate(self.runs):
@@ -248,6 +249,12 @@ class Picture:
             found.setdefault(self.policies(span.switches), []).append(span)
         return found
 
+    def groups(self) -> dict[str, list[Span]]:
+        """Return the groups that are shown: of too many to be told apart the longest."""
+        every = self.all_groups()
+        longest = sorted(every, key=lambda label: -duration(every[label]))[:MOST_GROUPS]
+        return {label: spans for label, spans in every.items() if label in longest}
+
     def bounds(self) -> tuple[int, int]:
         """Return the times of the first and of the last event."""
         return self.spans[0].begin, self.spans[-1].end
@@ -259,6 +266,11 @@ class Picture:
     def whole(self) -> dict[str, float]:
         """Return all figures over the whole recording."""
         return figures(self.spans, self.across)
+
+
+def duration(spans: list[Span]) -> float:
+    """Return how long the spans last, in seconds."""
+    return sum(span.end - span.begin for span in spans) / 1e6
 
 
 def settings(text: str) -> dict:
@@ -285,7 +297,7 @@ def figures(spans: list[Span], stalls: Iterable[int] = ()) -> dict[str, float]:
     sums: Counter[str] = Counter()
     for span in spans:
         sums.update(span.counts)
-    found: dict[str, float] = {"seconds": sum(span.end - span.begin for span in spans) / 1e6}
+    found: dict[str, float] = {"seconds": duration(spans)}
     found |= dict(sorted(sums.items()))
     if sums["stolen_pages"] and sums["remote_flushes"]:
         found["remote_flushes_per_1000"] = 1000 * sums["remote_flushes"] / sums["stolen_pages"]

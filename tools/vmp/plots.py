@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from vmp.compare import nearest_rank
-from vmp.picture import BIN, PERCENTILES, Aging, Picture, Span
+from vmp.picture import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
 from vmp.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
 
 POINTS = 120  # of a series over time, at most
 FEW_PAGES = 20  # a stretch in which fewer pages were stolen says nothing about flushes
-MOST_LINES = 6  # what can be told apart
 LABEL = 44  # characters of a legend's line
 ANNOTATED = 0.035  # of the width: what a stretch needs to have its letter above
 
@@ -119,7 +118,7 @@ def remote_flushes(picture: Picture) -> str | None:
         return None
     begin, end = picture.bounds()
     width = max(BIN, (end - begin) / POINTS)
-    groups = list(picture.groups().items())[:MOST_LINES]
+    groups = list(picture.groups().items())
     lines = [
         (spans, legend(label, number), style(number))
         for number, (label, spans) in enumerate(groups)
@@ -163,7 +162,7 @@ def batch_sizes(picture: Picture) -> str | None:
         sizes: Counter[int] = Counter()
         for span in spans:
             sizes.update(span.batch_sizes)
-        if sizes and number < MOST_LINES:
+        if sizes:
             groups[number] = (legend(label, number), sizes)
     if not groups:
         return None
@@ -239,15 +238,16 @@ def generations(picture: Picture) -> str | None:
 
     def paint(axes: Axes) -> None:
         mark_stretches(axes, picture)
-        for number, ((cgroup, node), made) in enumerate(lines[:MOST_LINES]):
+        for number, ((cgroup, node), made) in enumerate(lines[:MOST_GROUPS]):
             shown = thinned(made)
             times = [(aging.time - begin) / 1e6 for aging in shown]
             axes.plot(times, [aging.number for aging in shown], color=SERIES[number],
                       linestyle=DASHES[number], drawstyle="steps-post", zorder=2,
                       label=f"cgroup {cgroup}, node {node}")  # fmt: skip
-            axes.annotate(cgroup, (times[-1], shown[-1].number), xytext=(-2, 4), ha="right",
-                          textcoords="offset points", fontsize=11)  # fmt: skip
-        every = [aging for _, made in lines[:MOST_LINES] for aging in thinned(made)]
+            if len(lines) > 1:
+                axes.annotate(cgroup, (times[-1], shown[-1].number), xytext=(-2, 4), ha="right",
+                              textcoords="offset points", fontsize=11)  # fmt: skip
+        every = [aging for _, made in lines[:MOST_GROUPS] for aging in thinned(made)]
         for by_worker, marker, fill, label in (
             (False, "o", INK, "made by a reclaimer (sync)"),
             (True, "s", PAPER, "made by a worker (async)"),
@@ -288,7 +288,7 @@ def stalls(picture: Picture) -> str | None:
     groups = {
         number: (legend(label, number), times)
         for number, (label, spans) in enumerate(picture.groups().items())
-        if (times := sorted(time for span in spans for time in span.stalls)) and number < MOST_LINES
+        if (times := sorted(time for span in spans for time in span.stalls))
     }
     if not groups:
         return None

@@ -24,7 +24,9 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
             "gaps_of_unknown_size": shown.count("gaps_of_unknown_size"),
             "whole": shown.whole(),
         }
-        found["groups"] = {label: picture.figures(spans) for label, spans in shown.groups().items()}
+        found["groups"] = {
+            label: picture.figures(spans) for label, spans in shown.all_groups().items()
+        }
         for index, settings in enumerate(shown.runs):
             matched = contents.matched.get(index)
             found["runs"].append(
@@ -54,6 +56,8 @@ def recording_lines(contents: Contents) -> list[str]:
     sums = [shown.whole(), *(picture.figures(spans) for spans in groups.values())]
     heads = ["figures of the recording", "whole", *map(str, range(1, len(groups) + 1))]
     lines += [columns(heads), *map(columns, words.figure_rows(sums))]
+    note = words.groups_sentence(shown)
+    lines += [note] if note else []
     for run, sides in contents.compared.items():
         for side, rows in sides.items():
             name = contents.reports[contents.matched[run]][0]

@@ -106,3 +106,11 @@ def lost_sentence(picture: Picture) -> str:
         f"{' and '.join(parts)}: all figures of the recording are too low by what these would "
         "have added; record with larger buffers (trace-cmd record -b)."
     )
+
+
+def groups_sentence(picture: Picture) -> str:
+    """Say that some sets of policies are not shown; '' if all are."""
+    every, shown = len(picture.all_groups()), len(picture.groups())
+    if every == shown:
+        return ""
+    return f"Of the {every} sets of policies those {shown} are shown that were in force longest."
