@@ -13,7 +13,7 @@ def text(value: object) -> str:
 
 
 def breakable(value: object) -> str:
-    """Escape a cell's text, which may go on in the next line behind a comma."""
+    """Escape a text that may go on in the next line behind a comma."""
     return text(value).replace(",", ",<wbr>")
 
 
@@ -30,7 +30,7 @@ def section(heading: str, *parts: str) -> str:
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
     """Return a list of names and what they stand for."""
-    rows = (f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in pairs)
+    rows = (f"<dt>{text(name)}</dt><dd>{breakable(value)}</dd>" for name, value in pairs)
     return "<dl>\n" + "\n".join(rows) + "\n</dl>"
 
 

@@ -139,6 +139,10 @@ def environment(contents: Contents) -> list[tuple[str, str]]:
         known += [f"{contents.cpus} CPUs"] if contents.cpus else []
         if known:
             found.append(("Recorded on", ", ".join(known)))
+        groups = list(picture.groups())
+        if len(groups) > 1:
+            named = [(plots.key(label, number), label) for number, label in enumerate(groups)]
+            found += [(short, label.removeprefix(f"{short}: ")) for short, label in named]
     for name, report in contents.reports:
         found.append((f"A/B run, {name}", "; ".join(heading(report).splitlines()[1:])))
     return found

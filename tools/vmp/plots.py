@@ -14,7 +14,7 @@ from vmp.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
 POINTS = 120  # of a series over time, at most
 FEW_PAGES = 20  # a stretch in which fewer pages were stolen says nothing about flushes
 LABEL = 44  # characters of a legend's line
-ANNOTATED = 0.035  # of the width: what a stretch needs to have its letter above
+ANNOTATED = 0.03  # of the width: what a stretch needs for each letter above it
 
 
 def plain(value: float, _position: int = 0) -> str:
@@ -61,7 +61,7 @@ def mark_stretches(axes: Axes, picture: Picture) -> None:
         x = [(edge - begin) / 1e6 for edge in (left, right)]
         if number % 2:
             axes.axvspan(*x, color=SHADE, linewidth=0, zorder=0)
-        if right - left >= ANNOTATED * (end - begin):
+        if right - left >= ANNOTATED * len(keys[number]) * (end - begin):
             axes.annotate(keys[number], (sum(x) / 2, 0.99), ha="center", va="top", fontsize=12,
                           xycoords=("data", "axes fraction"), color=INK)  # fmt: skip
     axes.set_xlim(0, max(1e-6, (end - begin) / 1e6))
@@ -125,18 +125,17 @@ def remote_flushes(picture: Picture) -> str | None:
     ]
     inside = {id(span) for _, spans in groups for span in spans}
     others = [span for span in picture.spans if id(span) not in inside]
-    if others:
+    if any(flush_rate(span, width, begin) for span in others):
         lines.append((others, "outside of these", {"color": MUTED, "marker": ".", "linewidth": 0}))
 
     def paint(axes: Axes) -> None:
         mark_stretches(axes, picture)
         for spans, label, look in lines:
-            text = label
+            axes.plot([], [], label=label, **look)
             for span in spans:
                 points = flush_rate(span, width, begin)
                 if points:
-                    axes.plot(*zip(*points, strict=True), label=text, **look)
-                    text = "_"  # one line of the legend for all
+                    axes.plot(*zip(*points, strict=True), **look)
         axes.set_ylim(bottom=0)
         axes.margins(y=0.15)
         label_axes(axes, "seconds", "remote TLB flushes per 1,000 stolen pages")
@@ -220,7 +219,7 @@ def passes(picture: Picture) -> str | None:
         axes.set_ylim(-0.7, top + 0.7)
         label_axes(axes, "budget, pages (this to twice this)", "pages scanned")
 
-    return draw("passes", "Budget and scanned pages of passes", paint, 340)
+    return draw("passes", "Budget and scanned pages of passes", paint, 300)
 
 
 def thinned(made: list[Aging]) -> list[Aging]:
@@ -267,7 +266,7 @@ def generations(picture: Picture) -> str | None:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         label_axes(axes, "seconds", "number of the youngest generation")
 
-    return draw("generations", "Generations made over time", paint, 330)
+    return draw("generations", "Generations made over time", paint)
 
 
 def reached(ordered: list[int], time: int) -> float:

@@ -67,7 +67,7 @@ def recording_lines(contents: Contents) -> list[str]:
     return lines
 
 
-def report_lines(report: dict) -> list[str]:
+def table_lines(report: dict) -> list[str]:
     """Return the rows of an A/B table that have a mark, but no totals and counters."""
     chosen = [
         entry
@@ -90,7 +90,7 @@ def render(contents: Contents, left_out: list[str]) -> str:
         lost = words.lost_sentence(contents.picture)
         blocks.append(first + ([f"EVENTS ARE MISSING: {lost}"] if lost else []))
         blocks.append(recording_lines(contents))
-    blocks += [report_lines(report) for _, report in contents.reports]
+    blocks += [table_lines(report) for _, report in contents.reports]
     if left_out:
         blocks.append(["left out:", *(f"  {what}" for what in left_out)])
     return "\n\n".join("\n".join(block) for block in blocks)

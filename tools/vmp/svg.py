@@ -22,7 +22,8 @@ VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", SHADE: "shade", PAPER: "p
 # What tells lines apart without colours: one for each of SERIES.
 MARKERS = ("o", "^", "s", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1)), (0, (8, 3)))
-WIDTH, HEIGHT = 400, 290  # units of the SVG; it is scaled to its place
+WIDTH, HEIGHT = 400, 255  # units of the SVG, without a legend; it is scaled to its place
+LEGEND_LINE = 18  # units
 STYLE = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
@@ -94,6 +95,8 @@ def draw(name: str, title: str, paint: Callable[[Axes], None], height: int = HEI
         axes = figure.add_subplot()
         paint(axes)
         handles, labels = axes.get_legend_handles_labels()
+        lines = "\n".join(labels).count("\n") + 1 if labels else 0
+        figure.set_figheight((height + lines * LEGEND_LINE) / 72)
         if handles:
             figure.legend(handles, labels, loc="outside upper left", handlelength=3)
         buffer = io.StringIO()
