@@ -66,12 +66,20 @@ class Parsing(unittest.TestCase):
                 alternation.parse_sides([wrong])
         with self.assertRaisesRegex(Failure, "flush is given twice"):
             alternation.parse_sides(["flush=a,b", "flush=b,a"])
-        with self.assertRaisesRegex(Failure, "instead of a profile"):
-            alternation.parse_sides(["profile=stock,max"])
+        for name in ("profile=stock,max", "trace=0,1"):
+            with self.subTest(name), self.assertRaisesRegex(Failure, "can't be switched here"):
+                alternation.parse_sides([name])
 
     def test_all_kinds_of_loss_count(self):
         self.assertEqual(recording.parse_cpu_stats(CPU_STATS), (28, 10))
         self.assertEqual(recording.parse_cpu_stats(""), (0, 0))
+
+    def test_what_trace_cmd_tells_is_passed_on(self):
+        text = "trace-cmd: No space left on device\n  Error creating output file\n"
+        said = recording.told_error(f"CPU0 data recorded\n{text}", 28)
+        self.assertEqual(said, "No space left on device: Error creating output file")
+        self.assertEqual(recording.told_error("CPU0 data recorded\n", 0), "exit status 0")
+        self.assertEqual(recording.told_error("", -9), "killed by SIGKILL")
 
     def test_losses_are_told_for_each_cpu(self):
         self.assertEqual(

@@ -7,6 +7,10 @@ from vmp.common import Failure
 from vmp.control import Assignment, Control
 
 ORDER = "ABBA"
+EXCLUDED = {
+    "profile": "name the points instead",
+    "trace": "the recording needs it",
+}
 
 
 def parse_sides(words: list[str]) -> dict[str, list[Assignment]]:
@@ -23,8 +27,8 @@ def parse_sides(words: list[str]) -> dict[str, list[Assignment]]:
                 f"'{word}' is no pair of settings: write POINT=X,Y or POINT.PARAMETER=X,Y "
                 "with two different values"
             )
-        if name == "profile":
-            raise Failure("points are switched one by one: name them instead of a profile")
+        if name in EXCLUDED:
+            raise Failure(f"{name} can't be switched here: {EXCLUDED[name]}")
         if any(item.name == name for item in sides["A"]):
             raise Failure(f"{name} is given twice: name both values in one --ab")
         for side, value in zip("AB", pair, strict=True):

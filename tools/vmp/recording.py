@@ -71,6 +71,17 @@ def lost_sentence(lost: dict[int, int], buffer: int) -> str:
     return f"{total} {verb} lost ({each}): try --buffer {larger}"
 
 
+def told_error(text: str, status: int) -> str:
+    """Return the error that ends what trace-cmd wrote to stderr, or else its exit status.
+
+    It writes `trace-cmd: No space left on device` and, below that, what it was doing.
+    """
+    _, mark, rest = text.rpartition("trace-cmd: ")
+    if mark and status > 0:
+        return ": ".join(line.strip() for line in rest.splitlines() if line.strip())
+    return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+
+
 def find_tracefs() -> Path:
     """Return where tracefs is mounted; raise Failure when it can't be used."""
     mounted = mount_points("tracefs")
@@ -160,14 +171,14 @@ class Recorder:
             parent = self.output.absolute().parent
             directory = tempfile.TemporaryDirectory(dir=parent, prefix=".record.")
             self.file = Path(stack.enter_context(directory)) / "trace.dat"
-            self.log = stack.enter_context((self.file.parent / "log").open("w+"))
+            self.log = stack.enter_context(tempfile.TemporaryFile("w+"))
             stack.callback(self.restore, self.read("tracing_on"), self.read("buffer_size_kb"))
             command = ["trace-cmd", "record", "-o", str(self.file), "-C", "mono"]
             command += ["-b", str(self.kilobytes), *event_options(self.tracefs)]
             self.process = children.start(
                 ["setpriv", "--pdeathsig", "INT", *command],  # it must not outlive us
                 stdin=subprocess.DEVNULL,
-                stdout=self.log,
+                stdout=subprocess.DEVNULL,
                 stderr=self.log,
             )
             stack.callback(self.end_trace_cmd)
@@ -196,16 +207,15 @@ class Recorder:
                 "smaller --buffer"
             )
 
-    def last_line(self) -> str:
-        """Return the last line that trace-cmd printed, or its exit status if it printed none."""
+    def why(self) -> str:
+        """Return why trace-cmd ended."""
         self.log.seek(0)
-        lines = self.log.read().strip().splitlines()
-        return lines[-1].strip() if lines else f"exit status {self.process.poll()}"
+        return told_error(self.log.read(), self.process.returncode)
 
     def require_alive(self) -> None:
         """Raise Failure when trace-cmd has ended, which it is not to do by itself."""
         if self.process.poll() is not None:
-            raise Failure(f"trace-cmd ended before the recording did: {self.last_line()}")
+            raise Failure(f"trace-cmd ended before the recording did: {self.why()}")
 
     def counts(self) -> dict[int, tuple[int, int]]:
         """Return the events recorded and lost on each CPU."""
@@ -229,7 +239,7 @@ class Recorder:
                 break
         self.process.send_signal(signal.SIGINT)
         if self.process.wait() or not self.file.exists():
-            raise Failure(f"trace-cmd failed: {self.last_line()}")
+            raise Failure(f"trace-cmd failed: {self.why()}")
         self.file.replace(self.output)
         return counts
 

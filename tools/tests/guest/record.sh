@@ -1,0 +1,78 @@
+#!/bin/bash
+# tools/record: what it records, that all is as before in the end, after a signal too, and
+# that it leaves what others trace alone.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+TRACING=/sys/kernel/tracing
+record=$(realpath "$(dirname "$0")/../../record")
+file=$WORK/trace.dat
+running=
+others=$TRACING/events/oom/mark_victim/enable
+
+record_clean_up() {
+	local status=$?
+
+	[[ ! $running ]] || kill "$running" 2>/dev/null || true
+	echo 0 >"$others"
+	clean_up "$status"
+}
+trap record_clean_up EXIT
+
+state() {
+	grep -H . "$POLICY"/flush/{policy,max_folios} "$TRACING"/{tracing_on,trace_clock,current_tracer}
+	cat "$TRACING/set_event"
+	ls -A "$WORK"
+}
+
+# recorded TEXT: how many events have it.
+recorded() { grep -c -- "$1" <<<"$report" || true; }
+
+# check_file: the file is complete and all else is as before.
+check_file() {
+	report=$(trace-cmd report "$file")
+	rm "$file"
+	[[ $(state) == "$before" ]] || fail "the state is $(state), was $before"
+}
+
+before=$(state)
+load_start
+status=0
+said=$("$record" -o "$file" --ab flush=stock,batch --ab flush.max_folios=31,64 --every 1s -- \
+	sh -c "echo from the command >$TRACING/trace_marker; sleep $(scaled 8); exit 7" 2>&1) || status=$?
+load_end
+memcg_remove
+echo "$said"
+((status == 7)) || fail "the status is $status, the command's is 7"
+[[ $said =~ ^"record: "([0-9]+)" events in $file"$ ]] || fail "not that alone was said"
+expected=${BASH_REMATCH[1]}
+check_file
+events=$(recorded '^ .*\[[0-9]*\]')
+((events == expected)) || fail "$expected events were told, $events are in the file"
+for name in "policy_switch: .*point=flush from=stock to=batch" "flush_batch_end: .*policy=batch" \
+	mm_vmscan_memcg_reclaim_begin: mm_vmscan_lru_shrink_inactive: tlb_flush: \
+	"print: .*from the command"; do
+	(($(recorded "$name"))) || fail "no $name was recorded"
+done
+
+"$record" -o "$file" --ab flush=stock,batch -- sh -c "echo \$\$ >$WORK/pid; exec sleep 1000" &
+running=$!
+while [[ ! -s $WORK/pid ]]; do
+	kill -0 "$running" || fail "record has ended"
+	pause 0.2
+done
+pid=$(<"$WORK/pid")
+rm "$WORK/pid"
+kill -INT "$running"
+status=0
+wait "$running" || status=$?
+((status == 130)) || fail "the status after SIGINT is $status"
+! kill -0 "$pid" 2>/dev/null || fail "the command is still there"
+check_file
+
+echo 1 >"$others"
+status=0
+said=$("$record" -o "$file" --for 1s 2>&1) || status=$?
+((status == 125)) || fail "the status is $status while somebody else traces: $said"
+[[ $said == *"something else is tracing (oom:mark_victim)"* ]] || fail "it said $said"
+[[ $(<"$others") == 1 && ! -e $file ]] || fail "record has done something nevertheless"
