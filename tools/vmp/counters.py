@@ -15,6 +15,7 @@ from pathlib import Path
 
 from vmp.common import Failure
 from vmp.control import Control
+from vmp.marker import Marker
 
 VMSTAT = (
     "nr_tlb_remote_flush pgscan_anon pgscan_file pgsteal_anon pgsteal_file pswpin pswpout "
@@ -104,16 +105,24 @@ class Counters:
         self.control = control
         self.memcg = memcg
         self.progress = progress
+        self.marker = Marker()
 
-    def snapshot(self) -> dict[str, float]:
-        """Read everything now; `time` is in seconds on the monotonic clock."""
+    def snapshot(self, mark: str | None = None) -> dict[str, float]:
+        """Read everything now; `time` is in seconds on the monotonic clock.
+
+        A `mark` is left in the trace right before the counters that a recording is compared with,
+        which come first.
+        """
         fold_vmstat()
-        sources = {
-            "vmstat": parse_pairs(Path("/proc/vmstat").read_text(), VMSTAT),
+        if mark:
+            self.marker.write(mark)
+        vmstat = Path("/proc/vmstat").read_text()
+        sources = {f"stats.{point}": counts for point, counts in self.control.stats().items()} | {
+            "vmstat": parse_pairs(vmstat, VMSTAT),
             "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
             "memcg": parse_pairs((self.memcg / "memory.stat").read_text(), MEMCG),
             "cpu": parse_pairs((self.memcg / "cpu.stat").read_text(), CPU),
-        } | {f"stats.{point}": counts for point, counts in self.control.stats().items()}
+        }
         values: dict[str, float] = {"time": time.monotonic()}
         for source, counts in sources.items():
             values |= {f"{source}.{name}": value for name, value in counts.items()}
