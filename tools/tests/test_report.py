@@ -167,10 +167,19 @@ class Figures(unittest.TestCase):
         report["slices"].reverse()
         self.assertEqual(match.pair(shown, [other, report]), {})
 
+    def test_figures_beside_those_of_the_module(self):
+        shown = pictured()
+        self.assertEqual(match.beside_module(shown), [])
+        shown.counted = {"flush.deferred": 50, "aging.queued": 3}
+        rows = {row["figure"]: (row["trace"], row["counted"]) for row in match.beside_module(shown)}
+        self.assertEqual(rows["flush.deferred"][1], 50)
+        self.assertEqual(rows["scan.passes"], (shown.whole()["scan.passes"], 0))
+        self.assertFalse({"stolen_pages", "stalls", "aging.queued"} & rows.keys())
+
     def test_figures_beside_those_of_ab(self):
         report = ab_report(**{"vmstat.pgsteal_anon": 83, "stats.scan.passes": 0})
         found = match.beside(pictured().groups()["B: flush=batch"], report)
-        rows = {row["figure"]: (row["trace"], row["ab"], row["percent"]) for row in found}
+        rows = {row["figure"]: (row["trace"], row["counted"], row["percent"]) for row in found}
         self.assertEqual(rows["stolen_pages"], (43, 86, -50))
         self.assertEqual(rows["flush.deferred"], (44, 44, 0))
         self.assertEqual(rows["scan.passes"], (1, 0, None))
@@ -229,7 +238,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(found["runs"][0]["ab"], "ab.json")
         self.assertEqual([piece["side"] for piece in found["runs"][0]["slices"]], ["A", "B"])
         self.assertIn(
-            {"figure": "stolen_pages", "trace": 43, "ab": 43, "percent": 0},
+            {"figure": "stolen_pages", "trace": 43, "counted": 43, "percent": 0},
             found["runs"][0]["compared"]["B"],
         )
 

@@ -11,7 +11,7 @@ class Contents:
 
     `kernel` is '' and `cpus` 0 where the recording does not tell. `matched` has the index of its
     report for each run of the recording, and `compared` the rows of match.beside() by side for
-    each of these runs.
+    each of these runs; `module` has those of match.beside_module().
     """
 
     picture: Picture | None
@@ -21,3 +21,4 @@ class Contents:
     reports: list[tuple[str, dict]]
     matched: dict[int, int]
     compared: dict[int, dict[str, list[dict]]]
+    module: list[dict]

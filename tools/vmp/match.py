@@ -24,7 +24,6 @@ REASONS = "writeback isolated noprogress congested".split()
 # Figures that count what one of ab's counters does, most of them under the module's own name.
 COMPARABLE = (
     *COUNTERS,
-    "stalls",
     *(f"flush.{name}" for name in "batches deferred flushes pageouts".split()),
     *(f"flush.bounce_{reason}" for reason in BOUNCES),
     *(f"scan.{name}" for name in "passes budget scanned reclaimed".split()),
@@ -97,10 +96,6 @@ def pair(picture: Picture, reports: list[dict]) -> dict[int, int]:
 
 def counted(name: str, pieces: list[dict]) -> float | None:
     """Return ab's figure over its slices for a figure of a recording, None where ab has none."""
-    if name == "stalls":
-        if any("stalls" not in piece for piece in pieces):
-            return None
-        return sum(len(piece["stalls"]) for piece in pieces)
     parts = COUNTERS.get(name, (f"stats.{name}",))
     counters = [piece["counters"] for piece in pieces]
     if any(part not in piece for piece in counters for part in parts):
@@ -108,10 +103,37 @@ def counted(name: str, pieces: list[dict]) -> float | None:
     return sum(piece[part] for piece in counters for part in parts)
 
 
+def row(figure: str, trace: float, other: float) -> dict:
+    """Return a figure of a recording beside that of a counter.
+
+    `percent` is by how much the recording's is more.
+    """
+    percent = difference(other, trace)[1]
+    return {"figure": figure, "trace": trace, "counted": other, "percent": percent}
+
+
+def beside_module(picture: Picture) -> list[dict]:
+    """Return the figures of the whole recording beside the module's counters, if it has them.
+
+    Only what one of them has counted.
+    """
+    if not picture.counted:
+        return []
+    traced, rows = picture.whole(), []
+    for name in COMPARABLE:
+        parts = COUNTERS.get(name, (f"stats.{name}",))
+        if not all(part.startswith("stats.") for part in parts):
+            continue
+        other = sum(picture.counted.get(part.removeprefix("stats."), 0) for part in parts)
+        if other or traced.get(name, 0):
+            rows.append(row(name, traced.get(name, 0), other))
+    return rows
+
+
 def beside(spans: list[Span], report: dict) -> list[dict]:
     """Return the figures that a recording and ab both have, over the slices that both have.
 
-    Only what one of them has counted; `percent` is by how much the recording's is more.
+    Only what one of them has counted.
     """
     pieces = [report["slices"][number - 1] for number in sorted({span.number for span in spans})]
     traced = figures(spans)
@@ -120,5 +142,5 @@ def beside(spans: list[Span], report: dict) -> list[dict]:
         ab, trace = counted(name, pieces), traced.get(name, 0)
         if ab is None or not (ab or trace):
             continue
-        rows.append({"figure": name, "trace": trace, "ab": ab, "percent": difference(ab, trace)[1]})
+        rows.append(row(name, trace, ab))
     return rows

@@ -197,6 +197,14 @@ def recording_figures(contents: Contents) -> str:
         ),
         markup.table("Sums of the recording", names, figure_rows(columns)),
     ]
+    if contents.module:
+        parts.append(
+            markup.table(
+                "Beside what the module counted in all",
+                ["", "recording", "module", "difference"],
+                comparison_rows(contents.module),
+            )
+        )
     for run, sides in contents.compared.items():
         name = contents.reports[contents.matched[run]][0]
         parts.append(

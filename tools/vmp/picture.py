@@ -13,6 +13,7 @@ from vmp.trace import Event, fields
 BIN = 20_000  # microseconds: what a series is resolved to
 REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI
 MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
+COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
 OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end flush_bounce scan_begin scan_end aging_begin aging_end "
     "writeback_feedback throttle_begin throttle_end policy_switch bypass".split()
@@ -64,6 +65,7 @@ class Picture:
         self.spans: list[Span] = []
         self.switches: list[tuple[int, str, str, str]] = []  # time, point, from, to
         self.runs: list[dict] = []  # the settings of each A/B run
+        self.counted: dict[str, int] = {}  # by the module meanwhile, POINT.NAME; no zeros
         self.generations: defaultdict[tuple[str, str], list[Aging]] = defaultdict(list)
         self.passes: Counter[tuple[int, int]] = Counter()  # budget, scanned
         self.across: list[int] = []  # stalls that a switch or the edge of a slice fell into
@@ -204,13 +206,18 @@ class Picture:
         self.switch(event, "bypass", before, after)
 
     def on_print(self, event: Event, _span: Span) -> None:
-        """Note what tools/ab wrote into the recording."""
+        """Note what tools/ab and tools/record wrote into the recording."""
+        told = COUNTED.search(event.text)
+        if told:
+            counters = from_json(told[2])
+            self.counted |= {f"{told[1]}.{name}": value for name, value in counters.items()}
+            return
         found = MARKER.search(event.text)
         if not found:
             return
         kind, rest = found.groups()
         if kind == "run":
-            self.runs.append(settings(rest))
+            self.runs.append(from_json(rest))
             self.cut()
             return
         if not self.runs:
@@ -273,8 +280,8 @@ def duration(spans: list[Span]) -> float:
     return sum(span.end - span.begin for span in spans) / 1e6
 
 
-def settings(text: str) -> dict:
-    """Return the settings that tools/ab wrote at the begin of a run; none if they are cut off."""
+def from_json(text: str) -> dict:
+    """Return the object that a mark in the recording holds; an empty one if it is cut off."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -23,6 +23,7 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
             "lost_events": shown.count("lost_events"),
             "gaps_of_unknown_size": shown.count("gaps_of_unknown_size"),
             "whole": shown.whole(),
+            "compared": contents.module,
         }
         found["groups"] = {
             label: picture.figures(spans) for label, spans in shown.all_groups().items()
@@ -58,6 +59,9 @@ def recording_lines(contents: Contents) -> list[str]:
     lines += [columns(heads), *map(columns, words.figure_rows(sums))]
     note = words.groups_sentence(shown)
     lines += [note] if note else []
+    if contents.module:
+        lines += ["", columns(["whole recording", "recording", "module", "difference"])]
+        lines += map(columns, words.comparison_rows(contents.module))
     for run, sides in contents.compared.items():
         for side, rows in sides.items():
             name = contents.reports[contents.matched[run]][0]

@@ -83,13 +83,13 @@ def countable(name: str) -> bool:
 
 
 def comparison_rows(rows: list[dict]) -> list[list[str]]:
-    """Return rows of match.beside() as text."""
+    """Return rows of match.row() as text."""
     return [
         [
             label(row["figure"]),
             number(row["trace"]),
-            number(row["ab"]),
-            percent(row["percent"], "+.2f") if row["trace"] != row["ab"] else "equal",
+            number(row["counted"]),
+            percent(row["percent"], "+.2f") if row["trace"] != row["counted"] else "equal",
         ]
         for row in rows
     ]
