@@ -1,10 +1,11 @@
 """Checks of the sources that need no guest."""
 
+import re
 import tempfile
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, run
-from vmp.kernel import build_kernel, find_version, hook_patches, hooked_source
+from vmp.kernel import build_kernel, build_module, find_version, hook_patches, hooked_source
 from vmp.report import Report
 
 TOOLS = REPO / "tools"
@@ -57,6 +58,21 @@ def module_warnings(kernel: Path) -> None:
     warnings = [line for line in output.splitlines() if "warning:" in line or "error:" in line]
     if warnings:
         raise Failure("\n".join(warnings))
+
+
+def trace_branches(kernel: Path) -> int:
+    """Return how many static branches the trace events are, in a module with all of them.
+
+    Raises Failure when an event has none: then something is done for it when it is off, too.
+    """
+    module = build_module(kernel, []) / "vmscan_policy.ko"
+    table = run(["objdump", "-r", "-j", "__jump_table", module], "reading the module's branches")
+    branches = re.findall(r"__tracepoint_(\w+)", table)
+    events = re.findall(r"^TRACE_EVENT(?:_FN)?\((\w+),", TRACE_HEADER.read_text(), re.MULTILINE)
+    missing = set(events) - set(branches)
+    if missing or not events:
+        raise Failure(f"no static branch for {', '.join(sorted(missing)) or 'any event'}")
+    return len(branches)
 
 
 def dkms_build(kernel: Path) -> None:
@@ -118,5 +134,7 @@ def run_all(report: Report) -> None:
     kernel = build_kernel(None, "plain")
     with report.check("module and kunit without a warning: W=1, sparse"):
         module_warnings(kernel)
+    with report.check("off, each trace event is a static branch"):
+        report.note(f"all trace events of the module: {trace_branches(kernel)} static branches")
     with report.check("dkms builds the module"):
         dkms_build(kernel)
