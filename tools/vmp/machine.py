@@ -15,6 +15,7 @@ from vmp.common import Failure, mount_points, run
 
 LRU_GEN = Path("/sys/kernel/mm/lru_gen/enabled")
 LRU_VALUES = {"mglru": "0x0007", "classic": "0"}
+FREEZE_TIMEOUT = 30  # seconds
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -90,6 +91,21 @@ class Memcg:
             f"the workload ended with status {status} during the run; it has to run until it is "
             f"killed" + (f"; its last line was: {last}" if last else "")
         )
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all tasks in the cgroup, as soon as each leaves the kernel, and let them go on."""
+        freezer = self.path / "cgroup.freeze"
+        freezer.write_text("1")
+        try:
+            deadline = time.monotonic() + FREEZE_TIMEOUT
+            while "frozen 1" not in (self.path / "cgroup.events").read_text():
+                if time.monotonic() > deadline:
+                    raise Failure(f"the workload's tasks don't stop within {FREEZE_TIMEOUT} s")
+                time.sleep(0.01)
+            yield
+        finally:
+            freezer.write_text("0")
 
     def stolen(self) -> int:
         """Return the pages that reclaim has taken from the cgroup."""

@@ -190,3 +190,7 @@ done
 # A kernel with sanitizers scans so slowly that the disk may keep up.
 ((${events[throttle.writeback]:-0} + ${events[throttle.congested]:-0} || ${VMP_SCALE:-100} < 100)) ||
 	fail "no sleep was traced"
+
+# Unloading with the events on ends the probe, too.
+rmmod vmscan_policy
+! grep reclaim_throttle /sys/kernel/debug/kprobes/list || fail "the probe is still there"
