@@ -14,7 +14,7 @@ GUEST = REPO / "tools" / "tests" / "guest"
 PROGRAMS = CACHE / "tests"
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 FAULTS = ("VMP_FAULT_NO_FLUSH", "VMP_FAULT_IDLE", "VMP_FAULT_SLOW_AGING")  # test builds
-DEBUG_SCALE = 20  # percent of the plain kernel's sizes
+DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 
 
 def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:

@@ -19,6 +19,11 @@ record_clean_up() {
 }
 trap record_clean_up EXIT
 
+((${VMP_SCALE:-100} >= 50)) || {
+	echo "the plain kernel is enough for what is all in user space"
+	exit 4
+}
+
 state() {
 	grep -H . "$POLICY"/flush/{policy,max_folios} "$TRACING"/{tracing_on,trace_clock,current_tracer}
 	cat "$TRACING/set_event"
