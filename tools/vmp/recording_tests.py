@@ -13,6 +13,8 @@ STOCK = "flush=stock,scan=stock,aging=continue,writeback=stock,throttle=stock"
 ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all"
 RUN = f"tools/ab --zram 512M --memory 64M --lru mglru --a {STOCK} --b {ALL} --slices 8 --seconds 4"
 LARGE = 1000  # what a difference of 1 % is a whole number of
+# One pass may be of thousands of pages, and end while ab reads its counters.
+LUMPS = ("scan.budget", "scan.scanned", "writeback.taken")
 MARGIN = 1  # percent: ab reads its counters one after another while reclaim goes on
 
 
@@ -52,7 +54,9 @@ def compare(figures: dict) -> None:
         wrong += [
             f"{row['figure']}, slices of {side}: recorded {row['trace']}, ab has {row['counted']}"
             for row in rows
-            if row["counted"] >= LARGE and abs(row["percent"]) > MARGIN
+            if row["counted"] >= LARGE
+            and row["figure"] not in LUMPS
+            and abs(row["percent"]) > MARGIN
         ]
     compared = {row["figure"] for row in recording["compared"]}
     wrong += [f"no {name} was compared" for name in ("flush.deferred", "scan.scanned")
