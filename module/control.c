@@ -45,7 +45,7 @@ static const struct vmp_profile profiles[] = {
 			[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH,
 			[VMP_POINT_SCAN] = VMP_SCAN_BUDGET,
 			[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
-			[VMP_POINT_WRITEBACK] = 1,
+			[VMP_POINT_WRITEBACK] = VMP_WRITEBACK_FEEDBACK,
 			[VMP_POINT_THROTTLE] = VMP_THROTTLE_ALL,
 		},
 	},
@@ -80,7 +80,8 @@ static struct vmp_set *make_set(const struct vmp_choice *choice)
 	set->ops.name = KBUILD_MODNAME;
 	set->number = set_number + 1;
 	set->aging = choice->policy[VMP_POINT_AGING];
-	set->feedback = choice->policy[VMP_POINT_WRITEBACK];
+	set->feedback = choice->policy[VMP_POINT_WRITEBACK] ==
+			VMP_WRITEBACK_FEEDBACK;
 	set->throttle = choice->policy[VMP_POINT_THROTTLE];
 	for (i = 0; i < VMP_NR_POINTS; i++)
 		if (chosen(choice, i)->fill)

@@ -321,6 +321,12 @@ void vmp_aging_queue_destroy(struct vmp_aging_queue *queue);
 
 /* writeback.c */
 
+/* The policies of the writeback point. */
+enum vmp_writeback {
+	VMP_WRITEBACK_STOCK,
+	VMP_WRITEBACK_FEEDBACK,
+};
+
 /* What to do after a batch. */
 enum vmp_feedback {
 	VMP_FEEDBACK_NONE,

@@ -145,8 +145,8 @@ static void feedback_fill(struct vmscan_policy_ops *ops)
 }
 
 static const struct vmp_policy writeback_policies[] = {
-	{ .name = "stock" },
-	{ .name = "feedback", .fill = feedback_fill },
+	[VMP_WRITEBACK_STOCK] = { .name = "stock" },
+	[VMP_WRITEBACK_FEEDBACK] = { .name = "feedback", .fill = feedback_fill },
 };
 
 static int stats_show(struct seq_file *m, void *v)

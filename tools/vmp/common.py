@@ -30,6 +30,16 @@ def mount_points(kind: str, mounts: str | None = None) -> list[Path]:
     return [Path(field[1]) for field in fields if len(field) > 2 and field[2] == kind]
 
 
+def find_tracefs() -> Path:
+    """Return where tracefs is mounted; raise Failure when it is not."""
+    mounted = mount_points("tracefs")
+    if not mounted:
+        raise Failure(
+            "tracefs is not mounted: run `mount -t tracefs none /sys/kernel/tracing` first"
+        )
+    return mounted[0]
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are Failures."""
 

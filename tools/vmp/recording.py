@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from vmp import children
-from vmp.common import Failure, mount_points, run
+from vmp.common import Failure, find_tracefs, run
 
 MODULE_EVENTS = "vmscan_policy"
 # Rare enough to record them all, or thinned out by a filter. A kernel may lack some.
@@ -80,16 +80,6 @@ def told_error(text: str, status: int) -> str:
     if mark and status > 0:
         return ": ".join(line.strip() for line in rest.splitlines() if line.strip())
     return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
-
-
-def find_tracefs() -> Path:
-    """Return where tracefs is mounted; raise Failure when it can't be used."""
-    mounted = mount_points("tracefs")
-    if not mounted:
-        raise Failure(
-            "tracefs is not mounted: run `mount -t tracefs none /sys/kernel/tracing` first"
-        )
-    return mounted[0]
 
 
 def require_events(tracefs: Path) -> None:

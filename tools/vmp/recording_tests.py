@@ -7,10 +7,9 @@ from vmp.common import OUT, REPO, Failure, run
 from vmp.guest_tests import tail, vm
 from vmp.kernel import build_kernel
 from vmp.report import Report
+from vmp.workloads import ALL, STOCK
 
 TOOLS = REPO / "tools"
-STOCK = "flush=stock,scan=stock,aging=continue,writeback=stock,throttle=stock"
-ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all"
 RUN = f"tools/ab --zram 512M --memory 64M --lru mglru --a {STOCK} --b {ALL} --slices 8 --seconds 4"
 LARGE = 1000  # what a difference of 1 % is a whole number of
 # One pass may be of thousands of pages, and end while ab reads its counters.

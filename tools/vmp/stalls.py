@@ -2,7 +2,7 @@
 
 import re
 
-from vmp.common import Failure, mount_points
+from vmp.common import Failure, find_tracefs
 
 INSTANCE = "vmscan-policy-ab"
 KINDS = ("direct", "memcg")
@@ -38,12 +38,7 @@ class Stalls:
     """Records stalls in a trace instance of its own, which exists while the context is open."""
 
     def __init__(self) -> None:
-        mounted = mount_points("tracefs")
-        if not mounted:
-            raise Failure(
-                "tracefs is not mounted: run `mount -t tracefs none /sys/kernel/tracing` first"
-            )
-        self.path = mounted[0] / "instances" / INSTANCE
+        self.path = find_tracefs() / "instances" / INSTANCE
 
     def write(self, name: str, value: str) -> None:
         """Write to a file of the instance."""

@@ -10,6 +10,10 @@ from vmp.counters import parse_progress
 SOURCES = REPO / "tools" / "workloads"
 PROGRAMS = CACHE / "workloads"
 
+# Settings of all points, to compare.
+STOCK = "flush=stock,scan=stock,aging=continue,writeback=stock,throttle=stock"
+ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all"
+
 # Fields of fio's terse output, version 3: KiB read and KiB written so far.
 FIO_VERSION, FIO_READ, FIO_WRITTEN = 0, 5, 46
 FIO_BLOCK = 4  # KiB
