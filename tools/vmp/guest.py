@@ -15,8 +15,10 @@ SPLAT = re.compile(
 )
 SPLAT_END = re.compile(r"---\[ end |kmemleak: end of report")
 TIME_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
-# QEMU 7.2's multi-threaded TCG can deliver a breakpoint that was patched away.
 INT3_OOPS = re.compile(r"int3: 0000 \[#\d+\]")
+CODE_BEFORE_IP = re.compile(r"^Code: .*([0-9a-f]{2}) <[0-9a-f]{2}>")
+INT3 = "cc"
+STALE_BREAKPOINT = 98  # exit status of tools/vm
 STARTED = "vmp: command starts"
 
 SCRIPT = """\
@@ -84,3 +86,14 @@ def find_splat(lines: list[str]) -> list[str]:
             ends = [index for index, text in enumerate(excerpt) if SPLAT_END.search(text)]
             return excerpt[: ends[0] + 1] if ends else excerpt
     return []
+
+
+def stale_breakpoint(splat: list[str]) -> bool:
+    """Tell if a report of trouble is a breakpoint that is no longer in the guest's memory.
+
+    The kernel puts one where it patches its code, until that is done. QEMU's emulation with
+    a thread for each CPU (7.2 and 10.0 were seen to) can run it later still. An Oops shows
+    the bytes in memory around the instruction pointer, which is just behind the breakpoint.
+    """
+    codes = [match[1] for match in map(CODE_BEFORE_IP.match, splat) if match]
+    return bool(codes) and bool(INT3_OOPS.search(splat[0])) and codes[0] != INT3

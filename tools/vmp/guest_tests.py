@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, run
+from vmp.guest import STALE_BREAKPOINT, find_splat
 from vmp.kernel import build_kernel, build_module, find_version, hooked_source, versions
 from vmp.report import Report
 
@@ -15,9 +16,22 @@ PROGRAMS = CACHE / "tests"
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 FAULTS = ("VMP_FAULT_NO_FLUSH", "VMP_FAULT_IDLE", "VMP_FAULT_SLOW_AGING")  # test builds
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
+GUESTS = 4  # so many may be needed, when QEMU loses one
 
 
 def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
+    """Run tools/vm, again if QEMU lost the guest, with both streams in `log`.
+
+    Returns its exit status and the log's text.
+    """
+    for _ in range(GUESTS):
+        status, text = vm_once(arguments, log)
+        if status != STALE_BREAKPOINT:
+            break
+    return status, text
+
+
+def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
     """Run tools/vm with both streams in `log`; return its exit status and the log's text."""
     with log.open("w") as output:
         done = subprocess.run(
@@ -48,34 +62,54 @@ def kunit(kernel: Path, log: Path) -> None:
 
 
 def tail(text: str) -> str:
-    """Return the last lines of a log, for a reason of failure."""
-    return "\n".join(text.splitlines()[-15:])
+    """Return the kernel's report of trouble or the last lines of a log, for a reason of failure."""
+    lines = text.splitlines()
+    return "\n".join(find_splat(lines)[:15] or lines[-15:])
+
+
+def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
+    """Report each test that a guest ended; return how many these are, and how many failed."""
+    comments: list[str] = []
+    ended = failed = 0
+    for line in text.splitlines():
+        result = KTAP.match(line)
+        if result and result[2].endswith("# SKIP"):
+            report.note(f"{label}: {result[2]}: {'; '.join(comments)}")
+        elif result:
+            failed += bool(result[1])
+            report.add(f"{label}: {result[2]}", "\n".join(comments) if result[1] else None)
+        elif line.startswith("# "):
+            comments.append(line[2:])
+        if result:
+            ended += 1
+            comments = []
+    return ended, failed
 
 
 def guest_suite(
     report: Report, label: str, kernel: Path, scale: int, log: Path, *tests: str
 ) -> None:
-    """Run the guest tests named, or all of them, in one guest and report each."""
+    """Run the guest tests named, or all of them, in one guest and report each.
+
+    When QEMU loses the guest, another runs the tests that had not ended.
+    """
+    left = list(tests) or run([GUEST / "run", "--list"], "listing the guest tests").split()
     settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}"]
     if not tests:
         settings += [f"{fault}={build_module(kernel, [fault])}" for fault in FAULTS]
     options = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000", "--timeout", "3000"]
     start = time.monotonic()
-    status, text = vm([*options, "--", "env", *settings, GUEST / "run", *tests], log)
-    comments: list[str] = []
     failed = 0
-    for line in text.splitlines():
-        result = KTAP.match(line)
-        if result and result[2].endswith("# SKIP"):
-            report.note(f"{label}: {result[2]}: {'; '.join(comments)}")
-            comments = []
-        elif result:
-            failed += bool(result[1])
-            report.add(f"{label}: {result[2]}", "\n".join(comments) if result[1] else None)
-            comments = []
-        elif line.startswith("# "):
-            comments.append(line[2:])
-    reason = f"tools/vm ended with status {status}: {log}\n{tail(text)}"
+    for number in range(1, GUESTS + 1):
+        guest_log = log.with_stem(f"{log.stem}-{number}")
+        status, text = vm_once([*options, "--", "env", *settings, GUEST / "run", *left], guest_log)
+        ended, failed_here = report_results(report, label, text)
+        failed += failed_here
+        if status != STALE_BREAKPOINT or number == GUESTS:
+            break
+        left = left[ended:] or left[-1:]
+        report.note(f"{label}: QEMU lost the guest ({guest_log}): another goes on at {left[0]}")
+    reason = f"tools/vm ended with status {status}: {guest_log}\n{tail(text)}"
     clean = not status or (failed and status == 1)
     report.add(
         f"{label}: the guest ran to its end with a clean kernel log",
