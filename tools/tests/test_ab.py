@@ -313,6 +313,8 @@ class Table(unittest.TestCase):
                 "stats.flush.calls": 0 if side == "A" else 20,
                 "stats.flush.flushes": 0 if side == "A" else 21,
                 "stats.flush.deferred": 0 if side == "A" else 980,
+                "stats.flush.observed_dirty_flushes": flushes - 3,
+                "stats.flush.observed_clean_flushes": 3,
             }
             slices.append({"side": side, "counters": piece})
         return {
@@ -340,7 +342,9 @@ class Table(unittest.TestCase):
             ["499.3", "19.970", "-479.3", "-96.0%", "0.1%", "0.0%"],
         )
         self.assertEqual(rows["flushes / deferring call"][:4], ["-", "1.050", "-", "-"])
+        self.assertEqual(rows["all flushes / deferring call"][:2], ["-", "1"])
         self.assertEqual(rows["deferred folios / deferring call"][1], "49")
+        self.assertEqual(rows["deferring calls"][:2], ["0", "19.970"])
 
     def test_unknown_counters_are_dashes(self):
         self.assertEqual(self.rows()["operations / s"], ["-"] * 6)

@@ -51,7 +51,8 @@ class Parser(argparse.ArgumentParser):
 def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
     """Exit with main()'s status, or with `status` after a failure, told in one sentence on stderr.
 
-    SIGTERM and SIGHUP unwind like an exception, so that clean-up is done.
+    SIGTERM and SIGHUP unwind like an exception, so that clean-up is done. A reader of stdout
+    that goes away, as `head` does, ends the tool without a word.
     """
 
     def stop(number: int, _frame: object) -> None:
@@ -60,9 +61,14 @@ def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
     try:
-        sys.exit(main())
+        main_status = main()
+        sys.stdout.flush()
+        sys.exit(main_status)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still has to write
+        sys.exit(128 + signal.SIGPIPE)
     except Failure as failure:
         print(f"{name}: {failure}", file=sys.stderr)
         sys.exit(status)

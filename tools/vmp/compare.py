@@ -122,6 +122,8 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
             per_stolen("read_kib", "KiB read from disks", *read),
             per_stolen("system_ms", "system time, ms", "cpu.system_usec", scale=1.0),
             per_stolen("operations", "operations", "progress"),
+            per_stolen("deferring_calls", "deferring calls", f"{flush}calls"),
+            per_stolen("oom_kills", "OOM kills", "vmstat.oom_kill"),
         ],
         "ratios and rates": [
             Metric(
@@ -134,6 +136,12 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
                 "flushes_per_call",
                 "flushes / deferring call",
                 (f"{flush}flushes",),
+                (f"{flush}calls",),
+            ),
+            Metric(
+                "either_flushes_per_call",
+                "all flushes / deferring call",
+                (f"{flush}observed_dirty_flushes", f"{flush}observed_clean_flushes"),
                 (f"{flush}calls",),
             ),
             Metric(
