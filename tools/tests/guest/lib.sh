@@ -24,11 +24,11 @@ fail() {
 # pause SECONDS: without a process, which takes long to start on a busy machine.
 pause() { read -rt "$1" <><(:) || true; }
 
-# scaled N: N at VMP_SCALE percent, 1 at least.
+# scaled N [LEAST]: N at VMP_SCALE percent, LEAST (1) at least.
 scaled() {
-	local n=$(($1 * ${VMP_SCALE:-100} / 100))
+	local n=$(($1 * ${VMP_SCALE:-100} / 100)) least=${2:-1}
 
-	echo $((n ? n : 1))
+	echo $((n > least ? n : least))
 }
 
 # chosen FILE: what is in brackets in it.

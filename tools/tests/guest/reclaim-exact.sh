@@ -13,8 +13,7 @@ cluster=32
 # for its CPU.
 charge=64
 mib_pages=256
-size=$(scaled 64)
-((size >= 16)) || size=16
+size=$(scaled 64 16)
 
 # Pages that reclaim has taken from the memcg. The CPUs' counts are added up by a
 # read of cpu.stat; one of memory.stat leaves out what is small.

@@ -5,12 +5,14 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
+mib=$(scaled 192 64) # in a memcg of 32 MiB
+
 # write_file: sets $status and $took, in ms.
 write_file() {
 	local started=${EPOCHREALTIME/./}
 
 	status=0
-	in_memcg dd if=/dev/zero of="$FS/data" bs=1M count=192 status=none || status=$?
+	in_memcg dd if=/dev/zero of="$FS/data" bs=1M count="$mib" status=none || status=$?
 	took=$(((${EPOCHREALTIME/./} - started) / 1000))
 }
 

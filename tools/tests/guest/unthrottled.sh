@@ -4,6 +4,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 shmem=/dev/shm/vmp-test
+mib=$(scaled 48 16)
 trap 'status=$?; rm -f "$shmem"; clean_up "$status"' EXIT
 
 set_throttle feedback all
@@ -12,7 +13,7 @@ load_start
 for setting in "${scan_settings[@]}"; do
 	read -r scan aging <<<"$setting"
 	set_scan "$scan" "$aging"
-	in_memcg dd if=/dev/zero of="$shmem" bs=1M count=48 status=none
+	in_memcg dd if=/dev/zero of="$shmem" bs=1M count="$mib" status=none
 	in_memcg cat "$shmem" >/dev/null
 	rm "$shmem"
 	load_check
