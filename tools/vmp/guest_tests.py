@@ -28,6 +28,7 @@ def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
         status, text = vm_once(arguments, log)
         if status != STALE_BREAKPOINT:
             break
+        print(f"# QEMU lost the guest: {log}", flush=True)
     return status, text
 
 
