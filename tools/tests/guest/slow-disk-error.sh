@@ -4,6 +4,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
+mib=$(scaled 192 96) # in a memcg of 32 MiB
+
 # wait_throttled BEFORE
 wait_throttled() {
 	local try
@@ -23,7 +25,7 @@ for failure in error flakey; do
 	slow_load "$(slow_table 5000)"
 	before=$(throttled)
 	memcg_new 32M
-	in_memcg dd if=/dev/zero of="$FS/$failure" bs=1M count=192 conv=fsync 2>"$WORK/said" &
+	in_memcg dd if=/dev/zero of="$FS/$failure" bs=1M count="$mib" conv=fsync 2>"$WORK/said" &
 	writer=$!
 	wait_throttled "$before"
 	size=$(blockdev --getsz "$slow_disk")

@@ -44,7 +44,7 @@ victim() {
 	)
 }
 
-seconds=20
+seconds=$(scaled 20 10)
 scans=(stock budget stock)
 kswapd=$(pgrep -x kswapd0)
 
