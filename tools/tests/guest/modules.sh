@@ -6,7 +6,7 @@ set -euo pipefail
 trap clean_up EXIT
 
 load_start
-rounds=$(scaled 25)
+rounds=$(scaled 12 5)
 busy=0
 for ((i = 1; i <= rounds; i++)); do
 	rmmod vmscan_policy
