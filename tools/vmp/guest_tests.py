@@ -34,6 +34,7 @@ def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
 
 def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
     """Run tools/vm with both streams in `log`; return its exit status and the log's text."""
+    log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
         done = subprocess.run(
             [str(VM), *map(str, arguments)],
@@ -46,12 +47,17 @@ def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
     return done.returncode, log.read_text(errors="replace")
 
 
+def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
+    """Run tools/vm; raise Failure when it fails."""
+    status, text = vm(arguments, log)
+    if status:
+        raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
+
+
 def kunit(kernel: Path, log: Path) -> None:
     """Run the KUnit suites in a guest; the kernel's own parser judges the result."""
     script = 'modprobe kunit enable=1 && insmod "$VMP_MODULE_DIR/vmscan_policy_kunit.ko" && dmesg'
-    status, text = vm(["--kernel", kernel, "--", "sh", "-c", script], log)
-    if status:
-        raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
+    vm_succeeds(["--kernel", kernel, "--", "sh", "-c", script], log)
     parser = hooked_source(find_version(None)) / "tools" / "testing" / "kunit" / "kunit.py"
     done = subprocess.run(
         ["python3", str(parser), "parse", str(log)], capture_output=True, text=True, check=False
@@ -142,7 +148,6 @@ def build_refused(kernel: Path) -> None:
 def prepare() -> None:
     """Compile the programs of the guest tests."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    OUT.mkdir(exist_ok=True)
     source = hooked_source(find_version(None))
     run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={source}"], "compiling the guest tests")
 

@@ -79,7 +79,6 @@ def count_spans(trace: Path, figures: dict) -> None:
 
 def run_all(report: Report) -> None:
     """Record a run, and compare the figures of the report and the spans of the plugin."""
-    OUT.mkdir(exist_ok=True)
     trace, ab = record(build_kernel(None, "plain"))
     figures = report_on(trace, ab)
     with report.check("the recording agrees with the module's counters and with ab's"):

@@ -6,7 +6,8 @@ import struct
 import tempfile
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, locked, run
+from vmp.common import CACHE, OUT, Failure, locked, run
+from vmp.guest_tests import GUEST, vm_succeeds
 from vmp.kernel import (
     BUILD,
     HOOKS,
@@ -70,11 +71,7 @@ def compiles(version: Version) -> None:
 
 def boots(kernel: Path) -> None:
     """Boot a kernel and have it reclaim."""
-    script = REPO / "tools" / "tests" / "guest" / "reclaim"
-    run(
-        [REPO / "tools" / "vm", "--kernel", kernel, "--no-load", "--", script],
-        "booting and reclaiming",
-    )
+    vm_succeeds(["--kernel", kernel, "--no-load", "--", GUEST / "reclaim"], OUT / "test-boots.log")
 
 
 def symbols(kernel: Path) -> dict[str, tuple[int, int]]:
