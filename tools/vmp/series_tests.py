@@ -71,7 +71,8 @@ def compiles(version: Version) -> None:
 
 def boots(kernel: Path) -> None:
     """Boot a kernel and have it reclaim."""
-    vm_succeeds(["--kernel", kernel, "--no-load", "--", GUEST / "reclaim"], OUT / "test-boots.log")
+    log = OUT / f"test-boot-{kernel.name}.log"
+    vm_succeeds(["--kernel", kernel, "--no-load", "--", GUEST / "reclaim"], log)
 
 
 def symbols(kernel: Path) -> dict[str, tuple[int, int]]:
