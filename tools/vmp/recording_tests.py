@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from vmp.common import OUT, REPO, Failure, run
-from vmp.guest_tests import tail, vm
+from vmp.guest_tests import vm_succeeds
 from vmp.kernel import build_kernel
 from vmp.report import Report
 from vmp.workloads import ALL, STOCK
@@ -24,10 +24,7 @@ def record(kernel: Path) -> tuple[Path, Path]:
         path.unlink(missing_ok=True)
     command = ["tools/record", "--strict", "--buffer", "32M", "-o", trace.relative_to(REPO), "--"]
     command += [*RUN.split(), "--json", ab.relative_to(REPO)]
-    log = OUT / "test-record.log"
-    status, text = vm(["--kernel", kernel, "--cpus", "4", "--", *command], log)
-    if status or not trace.exists() or not ab.exists():
-        raise Failure(f"tools/record ended with status {status}: {log}\n{tail(text)}")
+    vm_succeeds(["--kernel", kernel, "--cpus", "4", "--", *command], OUT / "test-record.log")
     return trace, ab
 
 
