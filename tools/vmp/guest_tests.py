@@ -104,7 +104,7 @@ def guest_suite(
     settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}"]
     if not tests:
         settings += [f"{fault}={build_module(kernel, [fault])}" for fault in FAULTS]
-    options = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000", "--timeout", "3000"]
+    options = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000", "--timeout", "4500"]
     start = time.monotonic()
     failed = 0
     for number in range(1, GUESTS + 1):

@@ -133,46 +133,30 @@ set_scan budget async
 [[ $(<"$POLICY/aging/in_effect") == yes ]] || fail "aging is not in effect with budget"
 set_scan stock continue
 
-# grows: is a folio deferred within some seconds?
-grows() {
-	local -A now=()
-	local try
+defers() { wait_until above flush deferred "$(counter flush deferred)"; }
 
-	read_stats now
-	local -r before=${now[deferred]}
-	for ((try = 0; try < 100; try++)); do
-		read_stats now
-		((now[deferred] == before)) || return 0
-		sleep 0.1
-	done
-	return 1
-}
+written() { awk '$1 == "nr_vmscan_write" { print $2 }' /proc/vmstat; }
 
-# deferred_grows SECONDS: folios are deferred within that time.
-deferred_grows() {
-	local -A first=() now=()
-	local try
+# Folios are written, and none of them was deferred.
+writes_only() {
+	local deferred before
 
-	read_stats first
-	for ((try = 0; try < $1 * 10; try++)); do
-		sleep 0.1
-		read_stats now
-		((now[deferred] == first[deferred])) || return 0
-	done
-	return 1
+	deferred=$(counter flush deferred)
+	before=$(written)
+	pause 2
+	(($(written) > before)) && ! above flush deferred "$deferred"
 }
 
 memcg_new 64M
 swap_new
-in_memcg "$BIN/madvise" 60 anon &
-deferred_grows 20 || fail "batch defers nothing"
+in_memcg "$BIN/madvise" 1000 anon &
+defers || fail "batch defers nothing"
 echo 1 >"$POLICY/bypass"
-# A reclaim call that has begun ends as it began.
-sleep 1
-! deferred_grows 2 || fail "bypass doesn't keep folios from being deferred"
+# What reclaims already ends as it began.
+wait_until writes_only || fail "bypass doesn't keep folios from being deferred"
 [[ $(<"$POLICY/flush/policy") == "stock [batch]" ]] || fail "bypass changes the policy"
 echo 0 >"$POLICY/bypass"
-deferred_grows 20 || fail "after the bypass batch defers nothing"
+defers || fail "after the bypass batch defers nothing"
 set_policy stock
 memcg_remove
 check_stats

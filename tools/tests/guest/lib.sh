@@ -3,7 +3,6 @@
 # A test says what is wrong by fail; all that it prints goes to "# " lines.
 
 POLICY=/sys/kernel/debug/vmscan_policy
-STATS=$POLICY/flush/stats
 LRU_GEN=/sys/kernel/mm/lru_gen/enabled
 THP=/sys/kernel/mm/transparent_hugepage
 CGROUPS=/sys/fs/cgroup
@@ -23,6 +22,17 @@ fail() {
 
 # pause SECONDS: without a process, which takes long to start on a busy machine.
 pause() { read -rt "$1" <><(:) || true; }
+
+# wait_until COMMAND...: until it succeeds. A busy host leaves the guest no CPU for seconds
+# now and then: the limit is for what would never happen.
+wait_until() {
+	local end=$((SECONDS + 180))
+
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		pause 0.1
+	done
+}
 
 # scaled N [LEAST]: N at VMP_SCALE percent, LEAST (1) at least.
 scaled() {
@@ -90,6 +100,17 @@ set_lru() {
 # none is named, by name.
 # Through a pipe: the shell would seek back and read on in text that has changed.
 read_stats() { read_pairs "$1" < <(cat "$POLICY/${2:-flush}/stats"); }
+
+# counter POINT NAME: one of the point's stats.
+counter() {
+	local -A stats=()
+
+	read_stats stats "$1"
+	echo "${stats[$2]}"
+}
+
+# above POINT NAME COUNT: has the counter grown beyond that?
+above() { (($(counter "$1" "$2") > $3)); }
 
 # read_pairs ARRAY: lines of a name and a value.
 read_pairs() {
@@ -282,8 +303,6 @@ slow_remove() {
 
 # load_start: a workload that swaps all the time, and has begun to.
 load_start() {
-	local try
-
 	memcg_new 32M
 	swap_new
 	# Writes, checks, and ends soon when told to, which not all methods do.
@@ -294,12 +313,12 @@ load_start() {
 			--metrics --temp-path "$WORK" --timeout 1h
 	) >"$WORK/load" 2>&1 &
 	load_pid=$!
-	for ((try = 0; try < 600; try++)); do
-		(($(<"$VMP_MEMCG/memory.swap.current") < 16 << 20)) || return 0
-		load_check
-		sleep 0.1
-	done
-	fail "the load doesn't swap"
+	wait_until load_swaps || fail "the load doesn't swap"
+}
+
+load_swaps() {
+	load_check
+	(($(<"$VMP_MEMCG/memory.swap.current") >= 16 << 20))
 }
 
 load_check() {

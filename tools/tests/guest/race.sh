@@ -64,6 +64,17 @@ count_events() {
 		/proc/vmstat
 }
 
+# met: has all happened that is to? A smaller size may be too short for the hazards.
+wanted=deferred
+((${VMP_SCALE:-100} < 100)) || wanted+=" ${hazards[$name]}"
+met() {
+	local counter
+
+	for counter in $wanted; do
+		((after[$counter] > first[$counter])) || return 1
+	done
+}
+
 trap race_clean_up EXIT
 memcg_new 64M
 swap_new
@@ -71,21 +82,21 @@ echo advise >"$THP/shmem_enabled"
 # shellcheck disable=SC2034 # filled by name
 declare -A first=() before=() after=()
 read_stats first
-for setting in "mglru 64" "classic 512"; do
-	read -r lru max_folios <<<"$setting"
-	set_lru "$lru"
-	set_max_folios "$max_folios"
-	set_policy batch
-	read_stats before
-	run_race || fail "$setting: failed with status $?"
-	set_policy stock
-	read_stats after
-	echo "$setting:$(stats_delta before after)"
-	check_stats
+for ((try = 0; try < 5; try++)); do
+	for setting in "mglru 64" "classic 512"; do
+		read -r lru max_folios <<<"$setting"
+		set_lru "$lru"
+		set_max_folios "$max_folios"
+		set_policy batch
+		read_stats before
+		run_race || fail "$setting: failed with status $?"
+		set_policy stock
+		read_stats after
+		echo "$setting:$(stats_delta before after)"
+		check_stats
+	done
+	# Again if a busy host left it no CPU.
+	! met || break
 done
 [[ $name != *huge ]] || echo "since boot: $(count_events)"
-((after[deferred] > first[deferred])) || fail "no folio was deferred"
-((${VMP_SCALE:-100} >= 100)) || exit 0
-for hazard in ${hazards[$name]}; do
-	((after[$hazard] > first[$hazard])) || fail "the race never hit $hazard"
-done
+met || fail "not all of it happened: $wanted"

@@ -22,7 +22,7 @@ count_left() {
 wait_for_request() {
 	local try
 
-	for ((try = 0; try < 3000; try++)); do
+	for ((try = 0; try < 18000; try++)); do
 		count_left
 		((left == 0)) || return 0
 		pause 0.01

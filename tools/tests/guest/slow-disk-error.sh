@@ -6,17 +6,13 @@ trap clean_up EXIT
 
 mib=$(scaled 192 96) # in a memcg of 32 MiB
 
-# wait_throttled BEFORE
-wait_throttled() {
-	local try
-
-	for ((try = 0; try < 600; try++)); do
-		(($(throttled) <= $1 + 10)) || return 0
-		[[ -d /proc/$writer ]] || fail "the writer ended before it was throttled"
-		pause 0.1
-	done
-	fail "nobody is throttled"
+# is_throttled BEFORE: ten times more than that?
+is_throttled() {
+	! has_ended || fail "the writer ended before it was throttled"
+	(($(throttled) > $1 + 10))
 }
+
+has_ended() { [[ ! -d /proc/$writer ]]; }
 
 set_throttle feedback all
 raise_dirty_limits
@@ -27,17 +23,13 @@ for failure in error flakey; do
 	memcg_new 32M
 	in_memcg dd if=/dev/zero of="$FS/$failure" bs=1M count="$mib" conv=fsync 2>"$WORK/said" &
 	writer=$!
-	wait_throttled "$before"
+	wait_until is_throttled "$before" || fail "nobody is throttled"
 	size=$(blockdev --getsz "$slow_disk")
 	case $failure in
 	error) slow_load "0 $size error" ;;
 	flakey) slow_load "0 $size flakey $slow_disk 0 0 1000 1 error_writes" ;;
 	esac
-	for ((try = 0; try < 600; try++)); do
-		[[ -d /proc/$writer ]] || break
-		pause 0.1
-	done
-	[[ ! -d /proc/$writer ]] || fail "$failure: the writer hangs: $(<"/proc/$writer/stack")"
+	wait_until has_ended || fail "$failure: the writer hangs: $(<"/proc/$writer/stack")"
 	status=0
 	wait "$writer" || status=$?
 	echo "$failure: status $status: $(grep -v records "$WORK/said" | head -n 1)"

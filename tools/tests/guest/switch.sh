@@ -4,12 +4,20 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
+# seen_all: each policy has done something.
+seen_all() {
+	above flush deferred "${before[deferred]}" && above scan scanned 0 &&
+		above writeback batches 0 && above aging sync 0 && above aging async 0
+}
+
 load_start
 # shellcheck disable=SC2034 # filled by name
 declare -A before=() after=()
 read_stats before
 switches=$(scaled 200)
-for ((i = 1; i <= switches; i++)); do
+# As many more as it takes: a busy host may leave the load no CPU.
+for ((i = 1; i <= 20 * switches; i++)); do
+	((i <= switches)) || ! seen_all || break
 	set_scan_random
 	set_throttle_random
 	if ((i % 2)); then
@@ -28,16 +36,10 @@ set_policy stock
 set_scan stock continue
 check_scan_stats
 read_stats after
-echo "$switches switches:$(stats_delta before after)"
+echo "$((i - 1)) switches:$(stats_delta before after)"
 sleep 1
 declare -A idle=()
 read_stats idle
 ((idle[deferred] == after[deferred])) || fail "folios are deferred with stock"
-((after[deferred] > before[deferred])) || fail "no folio was deferred with batch"
-read_stats idle scan
-((idle[scanned])) || fail "nothing was scanned with budget"
-read_stats idle writeback
-((idle[batches])) || fail "no batch was seen with feedback or throttling"
-read_stats idle aging
-((idle[sync] && idle[async])) || fail "no generation was made, or none by a worker"
+seen_all || fail "a policy has done nothing:$(tail -n +1 "$POLICY"/*/stats)"
 load_end

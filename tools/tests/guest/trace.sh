@@ -143,6 +143,17 @@ traced() {
 	' "$instance/trace"
 }
 
+# What the load gives for certain.
+busy=(flush.batches scan.passes aging.sync writeback.batches)
+all_counted() {
+	local name
+
+	read_pairs after < <(counted)
+	for name in "${busy[@]}"; do
+		((after[$name] > before[$name])) || return 1
+	done
+}
+
 diff <(expected_formats) <(formats) || fail "the formats of the events have changed"
 mkdir "$instance"
 echo 1 >"$instance/events/vmscan_policy/enable"
@@ -159,6 +170,7 @@ set_policy batch
 set_scan budget async
 set_throttle feedback all
 pause "$(scaled 8)"
+wait_until all_counted || fail "not all of ${busy[*]} are counted"
 load_end
 memcg_remove
 slow_new 256M
@@ -184,7 +196,7 @@ done
 echo "$(wc -l <"$instance/trace") events:$(for name in "${!events[@]}"; do echo -n " $name ${events[$name]}"; done)"
 [[ ! $wrong ]] || fail "$wrong"
 ((${events[unpaired]:-0} == 0)) || fail "${events[unpaired]} events have no beginning or no end"
-for name in flush.batches scan.passes aging.sync writeback.batches; do
+for name in "${busy[@]}"; do
 	((${events[$name]:-0})) || fail "no $name was traced"
 done
 # A kernel with sanitizers scans so slowly that the disk may keep up.
