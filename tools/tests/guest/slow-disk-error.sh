@@ -6,19 +6,22 @@ trap clean_up EXIT
 
 mib=$(scaled 192 96) # in a memcg of 32 MiB
 
-# is_throttled BEFORE: ten times more than that?
+# is_throttled BEFORE: so many times more than that?
+times=$(scaled 10)
 is_throttled() {
 	! has_ended || fail "the writer ended before it was throttled"
-	(($(throttled) > $1 + 10))
+	(($(throttled) >= $1 + times))
 }
 
 has_ended() { [[ ! -d /proc/$writer ]]; }
 
 set_throttle feedback all
-raise_dirty_limits
+# Else a write waits for dirty pages to get fewer, before reclaim sees them.
+set_dirty_limits 100 99
 slow_new 400M
 for failure in error flakey; do
-	slow_load "$(slow_table 5000)"
+	# So long that even a kernel which scans slowly has to wait for it.
+	slow_load "$(slow_table 60000)"
 	before=$(throttled)
 	memcg_new 32M
 	in_memcg dd if=/dev/zero of="$FS/$failure" bs=1M count="$mib" conv=fsync 2>"$WORK/said" &
