@@ -30,7 +30,7 @@ wait_until() {
 
 	until "$@"; do
 		((SECONDS < end)) || return 1
-		pause 0.1
+		pause 0.01
 	done
 }
 
@@ -119,6 +119,15 @@ read_pairs() {
 
 	while read -r name value; do
 		array_ref[$name]=$value
+	done
+}
+
+# all_grown BEFORE AFTER NAME...: has each counter grown? Sets missing to one that has not.
+all_grown() {
+	local -n before_ref=$1 after_ref=$2
+
+	for missing in "${@:3}"; do
+		((after_ref[$missing] > before_ref[$missing])) || return 1
 	done
 }
 

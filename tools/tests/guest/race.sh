@@ -64,16 +64,10 @@ count_events() {
 		/proc/vmstat
 }
 
-# met: has all happened that is to? A smaller size may be too short for the hazards.
-wanted=deferred
-((${VMP_SCALE:-100} < 100)) || wanted+=" ${hazards[$name]}"
-met() {
-	local counter
-
-	for counter in $wanted; do
-		((after[$counter] > first[$counter])) || return 1
-	done
-}
+# What is to happen. A smaller size may be too short for the hazards.
+wanted=(deferred)
+# shellcheck disable=SC2206 # words
+((${VMP_SCALE:-100} < 100)) || wanted+=(${hazards[$name]})
 
 trap race_clean_up EXIT
 memcg_new 64M
@@ -96,7 +90,7 @@ for ((try = 0; try < 5; try++)); do
 		check_stats
 	done
 	# Again if a busy host left it no CPU.
-	! met || break
+	! all_grown first after "${wanted[@]}" || break
 done
 [[ $name != *huge ]] || echo "since boot: $(count_events)"
-met || fail "not all of it happened: $wanted"
+all_grown first after "${wanted[@]}" || fail "the race never hit $missing"

@@ -19,16 +19,12 @@ count_left() {
 	offline=${stats[offline]}
 }
 
-wait_for_request() {
-	local try
-
-	for ((try = 0; try < 18000; try++)); do
-		count_left
-		((left == 0)) || return 0
-		pause 0.01
-	done
-	fail "nobody asks a worker to age"
+is_requested() {
+	count_left
+	((left))
 }
+
+wait_for_request() { wait_until is_requested || fail "nobody asks a worker to age"; }
 
 load_start
 load_fault_module

@@ -6,11 +6,10 @@ trap clean_up EXIT
 
 mib=$(scaled 192 96) # in a memcg of 32 MiB
 
-# is_throttled BEFORE: so many times more than that?
-times=$(scaled 10)
+# is_throttled BEFORE: ten times more than that?
 is_throttled() {
 	! has_ended || fail "the writer ended before it was throttled"
-	(($(throttled) >= $1 + times))
+	(($(throttled) > $1 + 10))
 }
 
 has_ended() { [[ ! -d /proc/$writer ]]; }
