@@ -2,6 +2,8 @@
 /* The queue of requests to age. */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/kthread.h>
 #include <linux/memcontrol.h>
 #include <linux/percpu-refcount.h>
 
@@ -127,6 +129,63 @@ static void full_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, add(1, 0), VMP_QUEUED);
 }
 
+static atomic_t nr_to_come, nr_to_end, nr_queued;
+static struct completion all_added;
+static unsigned int share;
+
+static void adder_ends(void)
+{
+	if (atomic_dec_and_test(&nr_to_end))
+		complete(&all_added);
+}
+
+/* Its share of the lruvecs, from @data on, at the same time as the others. */
+static int adder_thread(void *data)
+{
+	long first = (long)data;
+	unsigned int i;
+
+	atomic_dec(&nr_to_come);
+	while (atomic_read(&nr_to_come))
+		cond_resched();
+	for (i = 0; i < share; i++)
+		if (add(0, first + i) == VMP_QUEUED)
+			atomic_inc(&nr_queued);
+	adder_ends();
+
+	return 0;
+}
+
+/* However many ask at once, each request gets a slot of its own. */
+static void concurrent_test(struct kunit *test)
+{
+	struct task_struct *task;
+	unsigned int cpu;
+	long first = 0;
+
+	share = VMP_AGING_SLOTS / num_online_cpus();
+	atomic_set(&nr_to_come, num_online_cpus());
+	atomic_set(&nr_to_end, num_online_cpus());
+	atomic_set(&nr_queued, 0);
+	init_completion(&all_added);
+	for_each_online_cpu(cpu) {
+		task = kthread_run_on_cpu(adder_thread, (void *)first, cpu,
+					  "vmp_adder/%u");
+		first += share;
+		if (IS_ERR(task)) {
+			KUNIT_FAIL(test, "no thread on CPU %u", cpu);
+			atomic_dec(&nr_to_come);
+			adder_ends();
+		}
+	}
+	wait_for_completion(&all_added);
+	KUNIT_EXPECT_EQ(test, atomic_read(&nr_queued), first);
+
+	complete_all(&gate);
+	vmp_aging_queue_drain(queue);
+	KUNIT_EXPECT_EQ(test, atomic_read(&nr_aged), first);
+}
+
 static void no_memcg_test(struct kunit *test)
 {
 	const struct vmp_aging_request request = {};
@@ -189,6 +248,7 @@ static void unload_test(struct kunit *test)
 static struct kunit_case queue_cases[] = {
 	KUNIT_CASE(duplicate_test),
 	KUNIT_CASE(full_test),
+	KUNIT_CASE(concurrent_test),
 	KUNIT_CASE(no_memcg_test),
 	KUNIT_CASE(removed_test),
 	KUNIT_CASE(gone_test),

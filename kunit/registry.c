@@ -2,6 +2,7 @@
 /* The registry in mm/vmscan_policy.c, which the module leaves to the tests. */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 
@@ -162,6 +163,41 @@ static void bypass_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, vmscan_policy_bypassed());
 }
 
+static bool flush_branch(void)
+{
+	return static_key_enabled(&vmscan_flush_key);
+}
+
+/* From a work item: soon, or when half a minute has passed. */
+static bool branch_becomes(bool on)
+{
+	unsigned long end = jiffies + 120 * HZ;
+
+	while (flush_branch() != on && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(HZ / 100);
+
+	return flush_branch() == on;
+}
+
+/* The branch goes off later, since patching it interrupts every CPU. */
+static void branch_test(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&second), 0);
+	KUNIT_EXPECT_TRUE(test, flush_branch());
+	vmscan_policy_set_bypass(true);
+	KUNIT_EXPECT_TRUE(test, branch_becomes(false));
+
+	/* Nothing to be on for: the work item has come and gone by then. */
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&second, &first), 0);
+	vmscan_policy_set_bypass(false);
+	schedule_timeout_uninterruptible(HZ / 5);
+	KUNIT_EXPECT_FALSE(test, flush_branch());
+
+	/* On at once. */
+	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), 0);
+	KUNIT_EXPECT_TRUE(test, flush_branch());
+}
+
 struct reader {
 	struct completion inside;
 	struct completion leave;
@@ -233,6 +269,7 @@ static struct kunit_case registry_cases[] = {
 	KUNIT_CASE(register_test),
 	KUNIT_CASE(replace_test),
 	KUNIT_CASE(bypass_test),
+	KUNIT_CASE_SLOW(branch_test),
 	KUNIT_CASE(reader_inside_test),
 	{}
 };
