@@ -20,13 +20,10 @@ struct decide_case {
 
 static const struct decide_case decide_cases[] = {
 	{ "no cold generation", GENS(2, 50, 50), 100, 12, { NO, NOW, NOW } },
+	{ "a single generation", GENS(1, 100), 100, 12, { NO, NOW, NOW } },
 	{ "no cold generation, raised", GENS(2, 50, 50), 100, 11,
 	  { NOW, NOW, NOW } },
-	{ "no cold generation, last priority", GENS(2, 50, 50), 100, 0,
-	  { NOW, NOW, NOW } },
 	{ "nothing at all", GENS(2, 0, 0), 0, 0, { NOW, NOW, NOW } },
-	{ "three, even", GENS(3, 40, 30, 30), 100, 12, { NO, NO, NO } },
-	{ "three, even, raised", GENS(3, 40, 30, 30), 100, 11, { NO, NOW, NO } },
 	{ "three, few old", GENS(3, 24, 40, 36), 100, 12, { NO, NO, NO } },
 	{ "three, few old, raised", GENS(3, 24, 40, 36), 100, 11,
 	  { NOW, NOW, NO } },
@@ -45,7 +42,6 @@ static const struct decide_case decide_cases[] = {
 	  12, { NO, NO, NO } },
 	{ "three, old one empty", GENS(3, 0, 50, 50), 100, 12,
 	  { NO, NO, LATER } },
-	{ "four", GENS(4, 25, 25, 25, 25), 100, 12, { NO, NO, NO } },
 	{ "four, last priority", GENS(4, 1, 1, 1, 97), 100, 0, { NO, NO, NO } },
 };
 

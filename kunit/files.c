@@ -1,52 +1,80 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What each debugfs file takes and refuses. */
+/* What the policy files take, and what is a number to the files that hold one. */
 #include <kunit/test.h>
 
 #include "../module/internal.h"
 
-static const char *const policies[] = { "stock", "batch" };
-static const char *const profiles[] = { "stock", "max" };
-static const char *const agings[] = { "stop", "continue", "async" };
-static const char *const floors[] = { "none", "small", "always" };
+struct point_case {
+	const struct vmp_point *point;
+	/* Tools and recordings know the policies by name and by position. */
+	const char *want;
+};
+
+static const struct point_case point_cases[] = {
+	{ &vmp_flush_point, "flush: stock batch" },
+	{ &vmp_scan_point, "scan: stock budget" },
+	{ &vmp_aging_point, "aging: stop continue async" },
+	{ &vmp_writeback_point, "writeback: stock feedback" },
+	{ &vmp_throttle_point, "throttle: stock memcg all" },
+};
+
+static void point_desc(const struct point_case *c, char *desc)
+{
+	strscpy(desc, c->want, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(point, point_cases, point_desc);
+
+static void point_test(struct kunit *test)
+{
+	const struct point_case *c = test->param_value;
+	char got[64];
+	unsigned int i;
+	int len;
+
+	len = scnprintf(got, sizeof(got), "%s:", c->point->name);
+	for (i = 0; i < c->point->nr_policies; i++)
+		len += scnprintf(got + len, sizeof(got) - len, " %s",
+				 c->point->policies[i].name);
+	KUNIT_EXPECT_STREQ(test, got, c->want);
+}
 
 struct choice_case {
-	const char *file;
+	const struct vmp_point *point;
 	const char *text;
-	const char *const *names;
 	int want;
-	unsigned int nr_names;
 };
 
 static const struct choice_case choice_cases[] = {
-	{ "flush/policy", "stock", policies, 0 },
-	{ "flush/policy", "batch", policies, 1 },
-	{ "flush/policy", "batch\n", policies, 1 },
-	{ "flush/policy", "batch\n\n", policies, -EINVAL },
-	{ "flush/policy", "Batch", policies, -EINVAL },
-	{ "flush/policy", "bat", policies, -EINVAL },
-	{ "flush/policy", "batches", policies, -EINVAL },
-	{ "flush/policy", " batch", policies, -EINVAL },
-	{ "flush/policy", "[batch]", policies, -EINVAL },
-	{ "flush/policy", "1", policies, -EINVAL },
-	{ "flush/policy", "\n", policies, -EINVAL },
-	{ "flush/policy", "", policies, -EINVAL },
-	{ "flush/policy", "max", policies, -EINVAL },
-	{ "profile", "stock\n", profiles, 0 },
-	{ "profile", "max", profiles, 1 },
-	{ "profile", "batch", profiles, -EINVAL },
-	{ "profile", "", profiles, -EINVAL },
-	{ "aging/policy", "stop", agings, 0, 3 },
-	{ "aging/policy", "async\n", agings, 2, 3 },
-	{ "aging/policy", "stock", agings, -EINVAL, 3 },
-	{ "scan/floor", "none", floors, 0, 3 },
-	{ "scan/floor", "always\n", floors, 2, 3 },
-	{ "scan/floor", "32", floors, -EINVAL, 3 },
+	{ &vmp_flush_point, "stock", VMP_FLUSH_STOCK },
+	{ &vmp_flush_point, "batch", VMP_FLUSH_BATCH },
+	{ &vmp_flush_point, "batch\n", VMP_FLUSH_BATCH },
+	{ &vmp_flush_point, "batch\n\n", -EINVAL },
+	{ &vmp_flush_point, "Batch", -EINVAL },
+	{ &vmp_flush_point, "bat", -EINVAL },
+	{ &vmp_flush_point, "batches", -EINVAL },
+	{ &vmp_flush_point, " batch", -EINVAL },
+	{ &vmp_flush_point, "[batch]", -EINVAL },
+	{ &vmp_flush_point, "1", -EINVAL },
+	{ &vmp_flush_point, "\n", -EINVAL },
+	{ &vmp_flush_point, "", -EINVAL },
+	/* what another point takes */
+	{ &vmp_flush_point, "budget", -EINVAL },
+	{ &vmp_aging_point, "stock", -EINVAL },
+	/* all that the others take but stock */
+	{ &vmp_scan_point, "budget", VMP_SCAN_BUDGET },
+	{ &vmp_aging_point, "stop", VMP_AGING_STOP },
+	{ &vmp_aging_point, "continue", VMP_AGING_CONTINUE },
+	{ &vmp_aging_point, "async", VMP_AGING_ASYNC },
+	{ &vmp_writeback_point, "feedback", VMP_WRITEBACK_FEEDBACK },
+	{ &vmp_throttle_point, "memcg", VMP_THROTTLE_MEMCG },
+	{ &vmp_throttle_point, "all", VMP_THROTTLE_ALL },
 };
 
 static void choice_desc(const struct choice_case *c, char *desc)
 {
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s '%*pE'", c->file,
-		 (int)strlen(c->text), c->text);
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s/policy '%*pE'",
+		 c->point->name, (int)strlen(c->text), c->text);
 }
 
 KUNIT_ARRAY_PARAM(choice, choice_cases, choice_desc);
@@ -54,13 +82,20 @@ KUNIT_ARRAY_PARAM(choice, choice_cases, choice_desc);
 static void choice_test(struct kunit *test)
 {
 	const struct choice_case *c = test->param_value;
+	const char *names[8];
+	unsigned int i;
 
-	KUNIT_EXPECT_EQ(test, vmp_parse_choice(c->file, c->text, c->names,
-					       c->nr_names ?: 2), c->want);
+	KUNIT_ASSERT_LE(test, c->point->nr_policies, ARRAY_SIZE(names));
+	for (i = 0; i < c->point->nr_policies; i++)
+		names[i] = c->point->policies[i].name;
+
+	KUNIT_EXPECT_EQ(test,
+			vmp_parse_choice(c->point->name, c->text, names,
+					 c->point->nr_policies),
+			c->want);
 }
 
 struct number_case {
-	const char *file;
 	const char *text;
 	unsigned int min;
 	unsigned int max;
@@ -70,12 +105,8 @@ struct number_case {
 
 #define UNCHANGED	77777
 #define FOLIOS(text, err, want) \
-	{ "flush/max_folios", text, VMP_FLUSH_FOLIOS_MIN, \
-	  VMP_FLUSH_FOLIOS_MAX, err, want }
-#define BATCH(text, err, want) \
-	{ "scan/batch", text, 1, VMP_SCAN_BATCH_MAX, err, want }
-#define SWITCH(file, text, err, want) \
-	{ file, text, 0, 1, err, want }
+	{ text, VMP_FLUSH_FOLIOS_MIN, VMP_FLUSH_FOLIOS_MAX, err, want }
+#define SWITCH(text, err, want) { text, 0, 1, err, want }
 
 static const struct number_case number_cases[] = {
 	FOLIOS("1", 0, 1),
@@ -84,35 +115,25 @@ static const struct number_case number_cases[] = {
 	FOLIOS("0x10", 0, 16),
 	FOLIOS("0", -ERANGE, UNCHANGED),
 	FOLIOS("4097", -ERANGE, UNCHANGED),
-	FOLIOS("4294967295", -ERANGE, UNCHANGED),
-	FOLIOS("4294967296", -ERANGE, UNCHANGED),
-	FOLIOS("99999999999999999999", -ERANGE, UNCHANGED),
+	/* 1 to whoever loses the upper bits */
+	FOLIOS("4294967297", -ERANGE, UNCHANGED),
+	FOLIOS("18446744073709551617", -ERANGE, UNCHANGED),
 	FOLIOS("-1", -EINVAL, UNCHANGED),
 	FOLIOS("", -EINVAL, UNCHANGED),
 	FOLIOS("\n", -EINVAL, UNCHANGED),
 	FOLIOS("many", -EINVAL, UNCHANGED),
 	FOLIOS("31 32", -EINVAL, UNCHANGED),
-	FOLIOS("3.1", -EINVAL, UNCHANGED),
 	FOLIOS(" 31", -EINVAL, UNCHANGED),
-	BATCH("1", 0, 1),
-	BATCH("4096\n", 0, 4096),
-	BATCH("0", -ERANGE, UNCHANGED),
-	BATCH("4097", -ERANGE, UNCHANGED),
-	BATCH("-64", -EINVAL, UNCHANGED),
-	SWITCH("flush/observe", "0", 0, 0),
-	SWITCH("flush/observe", "1\n", 0, 1),
-	SWITCH("flush/observe", "2", -ERANGE, UNCHANGED),
-	SWITCH("flush/observe", "on", -EINVAL, UNCHANGED),
-	SWITCH("bypass", "0", 0, 0),
-	SWITCH("bypass", "1", 0, 1),
-	SWITCH("bypass", "2", -ERANGE, UNCHANGED),
-	SWITCH("bypass", "", -EINVAL, UNCHANGED),
+	SWITCH("0", 0, 0),
+	SWITCH("1", 0, 1),
+	SWITCH("2", -ERANGE, UNCHANGED),
+	SWITCH("on", -EINVAL, UNCHANGED),
 };
 
 static void number_desc(const struct number_case *c, char *desc)
 {
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s '%*pE'", c->file,
-		 (int)strlen(c->text), c->text);
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "'%*pE' of %u to %u",
+		 (int)strlen(c->text), c->text, c->min, c->max);
 }
 
 KUNIT_ARRAY_PARAM(number, number_cases, number_desc);
@@ -122,12 +143,15 @@ static void number_test(struct kunit *test)
 	const struct number_case *c = test->param_value;
 	unsigned int value = UNCHANGED;
 
-	KUNIT_EXPECT_EQ(test, vmp_parse_number(c->file, c->text, c->min,
-					       c->max, &value), c->err);
+	KUNIT_EXPECT_EQ(test,
+			vmp_parse_number("number", c->text, c->min, c->max,
+					 &value),
+			c->err);
 	KUNIT_EXPECT_EQ(test, value, c->want);
 }
 
 static struct kunit_case files_cases[] = {
+	KUNIT_CASE_PARAM(point_test, point_gen_params),
 	KUNIT_CASE_PARAM(choice_test, choice_gen_params),
 	KUNIT_CASE_PARAM(number_test, number_gen_params),
 	{}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* When writeback=feedback wakes the flushers, and when it waits for them. */
 #include <kunit/test.h>
-#include <linux/limits.h>
 
 #include "../module/internal.h"
 
@@ -20,18 +19,11 @@ struct decide_case {
 
 static const struct decide_case decide_cases[] = {
 	{ "nothing taken", MET(0), { NONE, NONE } },
-	{ "all clean", MET(64), { NONE, NONE } },
 	{ "all unqueued",
 	  MET(64, .dirty = 64, .unqueued_dirty = 64, .put_back = 64),
 	  { WAIT, WAKE } },
 	{ "all unqueued, none put back",
 	  MET(64, .dirty = 64, .unqueued_dirty = 64),
-	  { WAIT, WAKE } },
-	{ "a single page, unqueued",
-	  MET(1, .dirty = 1, .unqueued_dirty = 1, .put_back = 1),
-	  { WAIT, WAKE } },
-	{ "all unqueued, as many as there can be",
-	  MET(UINT_MAX, .dirty = UINT_MAX, .unqueued_dirty = UINT_MAX),
 	  { WAIT, WAKE } },
 	{ "all unqueued but one clean page",
 	  MET(64, .dirty = 63, .unqueued_dirty = 63, .put_back = 63),
@@ -47,24 +39,6 @@ static const struct decide_case decide_cases[] = {
 	{ "all unqueued but one immediate page",
 	  MET(64, .dirty = 64, .unqueued_dirty = 63, .congested = 1,
 	      .immediate = 1, .put_back = 64),
-	  { NONE, NONE } },
-	{ "one page unqueued, all else clean",
-	  MET(64, .dirty = 1, .unqueued_dirty = 1, .put_back = 1),
-	  { NONE, NONE } },
-	{ "one page unqueued, all else under writeback",
-	  MET(64, .dirty = 64, .unqueued_dirty = 1, .writeback = 63,
-	      .put_back = 64),
-	  { NONE, NONE } },
-	{ "all under writeback",
-	  MET(64, .dirty = 64, .writeback = 64, .put_back = 64),
-	  { NONE, NONE } },
-	{ "all under writeback and scanned twice",
-	  MET(64, .dirty = 64, .congested = 64, .writeback = 64,
-	      .put_back = 64),
-	  { NONE, NONE } },
-	{ "all immediate",
-	  MET(64, .dirty = 64, .congested = 64, .immediate = 64,
-	      .put_back = 64),
 	  { NONE, NONE } },
 };
 

@@ -9,7 +9,6 @@
  * is left to evict.
  */
 #include <linux/debugfs.h>
-#include <linux/delay.h>
 #include <linux/memcontrol.h>
 #include <linux/mmzone.h>
 #include <linux/percpu.h>
@@ -85,10 +84,10 @@ bool vmp_aging_cold(const struct vmscan_gens *gens)
  *
  * Return: whether it is, and who is to make it.
  */
-VISIBLE_IF_KUNIT enum vmp_age vmp_aging_decide(enum vmp_aging aging,
-					       const struct vmscan_gens *gens,
-					       unsigned long evictable,
-					       int priority)
+enum vmp_age vmp_aging_decide(enum vmp_aging aging,
+			      const struct vmscan_gens *gens,
+			      unsigned long evictable,
+			      int priority)
 {
 	bool raised = priority < DEF_PRIORITY;
 	bool few = gens->nr_gens == MIN_NR_GENS + 1;
@@ -216,10 +215,6 @@ static void age_request(const struct vmp_aging_request *request)
 	bool aged;
 	u64 id;
 
-#ifdef VMP_FAULT_SLOW_AGING
-	/* Test build: leave time for what may happen to a request. */
-	msleep(1000);
-#endif
 	if (!mem_cgroup_online(request->memcg)) {
 		count_stat(STAT_OFFLINE);
 		return;
@@ -264,6 +259,7 @@ const struct vmp_point vmp_aging_point = {
 	.needs = &vmp_scan_point,
 	.create_files = aging_create_files,
 };
+EXPORT_SYMBOL_IF_KUNIT(vmp_aging_point);
 
 /**
  * vmp_aging_init() - get the workers ready

@@ -36,7 +36,7 @@ static void slot_workfn(struct work_struct *work)
  *
  * Return: 0 or -ENOMEM.
  */
-VISIBLE_IF_KUNIT int
+int
 vmp_aging_queue_init(struct vmp_aging_queue *queue,
 		     void (*age)(const struct vmp_aging_request *request))
 {
@@ -87,7 +87,7 @@ find_slot(struct vmp_aging_queue *queue,
  * Context: process context; takes the queue's lock, does not sleep.
  * Return: what became of the request.
  */
-VISIBLE_IF_KUNIT enum vmp_queued
+enum vmp_queued
 vmp_aging_queue_add(struct vmp_aging_queue *queue,
 		    const struct vmp_aging_request *request)
 {
@@ -119,7 +119,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_aging_queue_add);
  * vmp_aging_queue_drain() - wait until all requests are done
  * @queue: the queue; nobody adds to it any more
  */
-VISIBLE_IF_KUNIT void vmp_aging_queue_drain(struct vmp_aging_queue *queue)
+void vmp_aging_queue_drain(struct vmp_aging_queue *queue)
 {
 	flush_workqueue(queue->wq);
 }
@@ -129,7 +129,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_aging_queue_drain);
  * vmp_aging_queue_destroy() - do what is left, and end the workers
  * @queue: the queue; nobody adds to it any more
  */
-VISIBLE_IF_KUNIT void vmp_aging_queue_destroy(struct vmp_aging_queue *queue)
+void vmp_aging_queue_destroy(struct vmp_aging_queue *queue)
 {
 	destroy_workqueue(queue->wq);
 }

@@ -72,10 +72,6 @@ static struct vmp_set *make_set(const struct vmp_choice *choice)
 		return NULL;
 
 	set->ops.abi = VMSCAN_POLICY_ABI;
-#ifdef VMP_FAULT_ABI
-	/* Test build: a module that was built for another kernel's hooks. */
-	set->ops.abi++;
-#endif
 	set->ops.owner = THIS_MODULE;
 	set->ops.name = KBUILD_MODNAME;
 	set->number = set_number + 1;

@@ -81,9 +81,9 @@ static void count_stat(unsigned int stat)
  *
  * Return: VMSCAN_DEFER_DRAIN if it does, else VMSCAN_DEFER.
  */
-VISIBLE_IF_KUNIT enum vmscan_defer vmp_flush_decide(unsigned int nr_folios,
-						    unsigned int nr_pages,
-						    unsigned int limit)
+enum vmscan_defer vmp_flush_decide(unsigned int nr_folios,
+				   unsigned int nr_pages,
+				   unsigned int limit)
 {
 	if (nr_folios >= limit || nr_pages >= max(limit, VMP_FLUSH_PAGES_MIN))
 		return VMSCAN_DEFER_DRAIN;
@@ -102,7 +102,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_flush_decide);
  *
  * Return: VMP_DIRTY or VMP_CLEAN if it can be reclaimed, else why not.
  */
-VISIBLE_IF_KUNIT enum vmp_recheck vmp_flush_recheck(struct folio *folio)
+enum vmp_recheck vmp_flush_recheck(struct folio *folio)
 {
 	struct address_space *mapping;
 
@@ -193,19 +193,12 @@ static void trace_bounce(struct drain *drain, const struct folio *folio,
 
 static bool flush_tlb(struct vmscan_flush_ctx *ctx)
 {
-#ifdef VMP_FAULT_NO_FLUSH
-	/* Test build: lose the writes that the flush is there for. */
-	current->tlb_ubc.writable = false;
-
-	return false;
-#else
 	bool flushed = vmscan_flush_dirty(ctx);
 
 	if (flushed)
 		count_stat(STAT_FLUSHES);
 
 	return flushed;
-#endif
 }
 
 static void finish_folio(struct vmscan_flush_ctx *ctx, struct folio *folio,
@@ -317,3 +310,4 @@ const struct vmp_point vmp_flush_point = {
 	.nr_policies = ARRAY_SIZE(flush_policies),
 	.create_files = flush_create_files,
 };
+EXPORT_SYMBOL_IF_KUNIT(vmp_flush_point);

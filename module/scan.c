@@ -73,10 +73,10 @@ static unsigned int bucket(unsigned long nr_pages)
  * Return: the number of pages. It may be more than @evictable with a floor; the
  * pass then ends when there is nothing left to scan.
  */
-VISIBLE_IF_KUNIT unsigned long vmp_scan_budget(unsigned long evictable,
-					       unsigned long unprotected,
-					       int priority, bool online,
-					       enum vmp_floor floor)
+unsigned long vmp_scan_budget(unsigned long evictable,
+			      unsigned long unprotected,
+			      int priority, bool online,
+			      enum vmp_floor floor)
 {
 	unsigned long budget;
 
@@ -102,7 +102,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_scan_budget);
  *
  * Return: why it ends, or VMP_GO_ON.
  */
-VISIBLE_IF_KUNIT enum vmp_end vmp_scan_end(const struct vmp_pass *pass)
+enum vmp_end vmp_scan_end(const struct vmp_pass *pass)
 {
 	if (pass->below_min)
 		return VMP_END_BELOW_MIN;
@@ -207,10 +207,6 @@ static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
 	enum vmp_end end;
 	u64 id;
 
-#ifdef VMP_FAULT_IDLE
-	/* Test build: a policy that never takes anything. */
-	return false;
-#endif
 	pass.budget = vmp_scan_budget(evictable,
 				      vmscan_scan_unprotected(ctx, evictable),
 				      ctx->priority,
@@ -308,3 +304,4 @@ const struct vmp_point vmp_scan_point = {
 	.nr_policies = ARRAY_SIZE(scan_policies),
 	.create_files = scan_create_files,
 };
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_point);

@@ -69,8 +69,8 @@ static void add_stat(unsigned int stat, unsigned int value)
  *
  * Return: true if it does.
  */
-VISIBLE_IF_KUNIT bool vmp_throttle_accounts(enum vmp_throttle throttle,
-					    bool root_reclaim)
+bool vmp_throttle_accounts(enum vmp_throttle throttle,
+			   bool root_reclaim)
 {
 	return throttle == VMP_THROTTLE_ALL ||
 	       (throttle == VMP_THROTTLE_MEMCG && !root_reclaim);
@@ -82,8 +82,8 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_accounts);
  * @fruitless: the rounds before
  * @ctx: what the round met
  */
-VISIBLE_IF_KUNIT void vmp_throttle_count(struct vmp_fruitless *fruitless,
-					 const struct vmscan_node_ctx *ctx)
+void vmp_throttle_count(struct vmp_fruitless *fruitless,
+			const struct vmscan_node_ctx *ctx)
 {
 	if (ctx->nr_reclaimed) {
 		*fruitless = (struct vmp_fruitless) {};
@@ -147,7 +147,7 @@ static enum vmscan_throttle_state decide_direct(const struct vmscan_node_ctx *ct
  *
  * Return: the marks to set on the node, and the reason to sleep for.
  */
-VISIBLE_IF_KUNIT struct vmp_verdict
+struct vmp_verdict
 vmp_throttle_decide(const struct vmscan_node_ctx *ctx,
 		    const struct vmp_fruitless *fruitless)
 {
@@ -278,3 +278,4 @@ const struct vmp_point vmp_throttle_point = {
 	.nr_policies = ARRAY_SIZE(throttle_policies),
 	.create_files = throttle_create_files,
 };
+EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_point);

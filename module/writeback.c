@@ -61,7 +61,7 @@ static void add_stat(unsigned int stat, unsigned int value)
  *
  * Return: whether to wake the flushers, and to wait for them then.
  */
-VISIBLE_IF_KUNIT enum vmp_feedback
+enum vmp_feedback
 vmp_writeback_decide(const struct vmscan_evict_stat *stat,
 		     bool writers_throttled)
 {
@@ -176,3 +176,4 @@ const struct vmp_point vmp_writeback_point = {
 	.nr_policies = ARRAY_SIZE(writeback_policies),
 	.create_files = writeback_create_files,
 };
+EXPORT_SYMBOL_IF_KUNIT(vmp_writeback_point);
