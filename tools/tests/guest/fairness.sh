@@ -35,7 +35,9 @@ left=128
 # One loop differed by up to 0.004 between runs; one that left one in eight memcgs alone
 # was 0.044 below stock.
 tolerance=0.02
-rounds=$(scaled 3)
+rounds=2
+settings=("${scan_settings[0]}" "budget continue")
+! full || settings=("${scan_settings[@]}")
 # Seconds, in which half of the memory changes hands.
 settle=4
 # Two a second.
@@ -131,8 +133,8 @@ press
 declare -A memory=() stolen=()
 for ((round = 0; round < rounds; round++)); do
 	# In another order each time: what drifts meets all.
-	for ((i = 0; i < ${#scan_settings[@]}; i++)); do
-		setting=${scan_settings[(round + i) % ${#scan_settings[@]}]}
+	for ((i = 0; i < ${#settings[@]}; i++)); do
+		setting=${settings[(round + i) % ${#settings[@]}]}
 		read -r scan aging <<<"$setting"
 		set_scan "$scan" "$aging"
 		pause "$settle"
@@ -145,7 +147,7 @@ for ((round = 0; round < rounds; round++)); do
 	done
 done
 stock=
-for setting in "${scan_settings[@]}"; do
+for setting in "${settings[@]}"; do
 	read -r index lowest < <(printf %s "${memory[$setting]}" | fairness)
 	echo "$setting: Jain's index $index, of one moment $lowest at the lowest;" \
 		"${stolen[$setting]} pages stolen"

@@ -9,9 +9,13 @@ CGROUPS=/sys/fs/cgroup
 BIN=${VMP_TEST_BIN:-}
 WORK=${VMP_TEST_WORK:-/run}
 FS=$WORK/fs
+slow_disk=/dev/vda
 
 # The kernel's own reclaim loop, and the policies of the two points for it: scan, aging.
 scan_settings=("stock continue" "budget stop" "budget continue" "budget async")
+
+# full: are all settings wanted?
+full() { [[ ${VMP_FULL:-} ]]; }
 
 export VMP_MEMCG=$CGROUPS/vmp-test
 
@@ -112,6 +116,9 @@ counter() {
 # above POINT NAME COUNT: has the counter grown beyond that?
 above() { (($(counter "$1" "$2") > $3)); }
 
+# written: pages that reclaim has written out so far.
+written() { awk '$1 == "nr_vmscan_write" { print $2 }' /proc/vmstat; }
+
 # read_pairs ARRAY: lines of a name and a value.
 read_pairs() {
 	local -n array_ref=$1
@@ -119,15 +126,6 @@ read_pairs() {
 
 	while read -r name value; do
 		array_ref[$name]=$value
-	done
-}
-
-# all_grown BEFORE AFTER NAME...: has each counter grown? Sets missing to one that has not.
-all_grown() {
-	local -n before_ref=$1 after_ref=$2
-
-	for missing in "${@:3}"; do
-		((after_ref[$missing] > before_ref[$missing])) || return 1
 	done
 }
 
@@ -264,11 +262,17 @@ fs_remove() {
 	rmdir "$FS"
 }
 
-# slow_new DEVICE|SIZE: a file system at $FS on that disk, or on one of that size that
-# is made of memory. Without a journal, which would be as slow as the disk.
+# need_disk: skip the test in a guest without a disk.
+need_disk() {
+	[[ ! -b $slow_disk ]] || return 0
+	echo "there is no disk"
+	exit 4
+}
+
+# slow_new [SIZE]: a file system at $FS on a disk that can be slow, or on one of that size
+# that is made of memory. Without a journal, which would be as slow.
 slow_new() {
-	slow_disk=$1
-	if [[ ! -b $slow_disk ]]; then
+	if [[ ${1:-} ]]; then
 		truncate -s "$1" "$WORK/image"
 		slow_disk=$(losetup --find --show "$WORK/image")
 	fi
@@ -306,8 +310,12 @@ slow_remove() {
 	fs_remove
 	dmsetup remove --noudevsync --retry vmp-slow
 	rm -f /dev/mapper/vmp-slow
-	[[ $slow_disk != /dev/loop* ]] || losetup --detach "$slow_disk"
-	rm -f "$WORK/image"
+	wipefs --quiet --all "$slow_disk"
+	[[ $slow_disk == /dev/loop* ]] || return 0
+	losetup --detach "$slow_disk"
+	rm "$WORK/image"
+	# Its workers hold the memcgs that they wrote for, for a minute: LOOP_CTL_REMOVE.
+	python3 -c "import fcntl; fcntl.ioctl(open('/dev/loop-control'), 0x4C81, ${slow_disk#/dev/loop})"
 }
 
 # load_start: a workload that swaps all the time, and has begun to.
@@ -376,7 +384,7 @@ clean_up() {
 	exit "$status"
 }
 
-# need_fault_module MACRO: skip the test without a module that was built with it.
+# need_fault_module VARIABLE: skip the test without the faulty module that it names.
 need_fault_module() {
 	fault_dir=${!1:-}
 	[[ ! $fault_dir ]] || return 0

@@ -6,11 +6,13 @@ trap clean_up EXIT
 
 memcg_new 16M
 swap_new
-hundredths=$(scaled 250)
-seconds=$((hundredths / 100)).$(printf %02d $((hundredths % 100)))
+# Without the flush a write is lost within less, see lostwrite-fault.sh.
+seconds=2.5
+sizes=(64 512)
+! full || sizes=(stock 1 31 64 512 4096)
 for lru in mglru classic; do
 	set_lru "$lru"
-	for max_folios in stock 1 31 64 512 4096; do
+	for max_folios in "${sizes[@]}"; do
 		set_policy stock
 		if [[ $max_folios != stock ]]; then
 			set_max_folios "$max_folios"
@@ -24,6 +26,8 @@ for lru in mglru classic; do
 		set_policy stock
 		read_stats after
 		echo "$lru, $max_folios: $result;$(stats_delta before after)"
+		[[ $max_folios == stock ]] || ((after[flushes] > before[flushes])) ||
+			fail "$lru, $max_folios: nothing was flushed"
 		check_stats
 	done
 done

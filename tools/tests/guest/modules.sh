@@ -5,9 +5,11 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
+took=()
 load_start
-rounds=$(scaled 12 5)
+rounds=$(scaled 25 4)
 for ((i = 1; i <= rounds; i++)); do
+	began=${EPOCHREALTIME/./}
 	rmmod vmscan_policy
 	insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	set_policy batch
@@ -17,6 +19,7 @@ for ((i = 1; i <= rounds; i++)); do
 	((i % 2)) || wait_until above flush deferred 0 || fail "no folio is deferred"
 	pause 0.0$((RANDOM % 10))
 	load_check
+	took[i]=$(((${EPOCHREALTIME/./} - began) / 1000))
 done
-echo "$rounds rounds"
+echo "$rounds rounds, in ms: ${took[*]}"
 load_end

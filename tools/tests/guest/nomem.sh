@@ -8,31 +8,36 @@ set -euo pipefail
 }
 trap clean_up EXIT
 
-# try_switch N: switch to batch while the Nth allocation fails.
-try_switch() {
-	python3 - "$POLICY/flush/policy" "$1" <<'PYTHON'
+# Switches to batch while the Nth allocation fails, N from 1 to 6; a line each: N, what came
+# of it, the policies afterwards. One process, which takes long to start in a guest.
+switches() {
+	python3 - "$POLICY/flush/policy" <<'PYTHON'
 import errno, os, sys
-policy = os.open(sys.argv[1], os.O_WRONLY)
 nth = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-os.write(nth, sys.argv[2].encode())
-try:
-    os.write(policy, b"batch")
-    print("done")
-except OSError as error:
-    print(errno.errorcode[error.errno])
-finally:
-    os.write(nth, b"0")
+def switch(name, number=0):
+    policy = os.open(sys.argv[1], os.O_WRONLY)
+    os.write(nth, b"%d" % number)
+    try:
+        os.write(policy, name)
+        return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    finally:
+        os.write(nth, b"0")
+        os.close(policy)
+for number in range(1, 7):
+    switch(b"stock")
+    print(number, switch(b"batch", number), open(sys.argv[1]).read().strip())
 PYTHON
 }
 
 echo N >/sys/kernel/debug/failslab/ignore-gfp-wait
 echo 0 >/sys/kernel/debug/failslab/verbose
 failures=0
-for nth in 1 2 3 4 5 6; do
-	set_policy stock
-	result=$(try_switch "$nth")
-	policy=$(<"$POLICY/flush/policy")
+lines=0
+while read -r nth result policy; do
 	echo "allocation $nth fails: $result, $policy"
+	lines=$((lines + 1))
 	case $result in
 	ENOMEM)
 		failures=$((failures + 1))
@@ -41,7 +46,8 @@ for nth in 1 2 3 4 5 6; do
 	done) [[ $policy == "stock [batch]" ]] || fail "a switch that is done has no effect" ;;
 	*) fail "not ENOMEM" ;;
 	esac
-done
+done < <(switches)
 echo Y >/sys/kernel/debug/failslab/ignore-gfp-wait
+((lines == 6)) || fail "$lines of 6 switches were tried"
 # The text that is written and the set that is published are allocated.
 ((failures >= 2)) || fail "$failures allocations failed, not two"

@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
-mib=$(scaled 192 96) # in a memcg of 32 MiB
+mib=96 # in a memcg of 32 MiB
 
 # is_throttled BEFORE: ten times more than that?
 is_throttled() {

@@ -3,9 +3,10 @@
 # it although its pages would be clean soon; with feedback and throttling it gets done.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+need_disk
 trap clean_up EXIT
 
-mib=$(scaled 192 64) # in a memcg of 32 MiB
+mib=192 # in a memcg of 32 MiB
 
 # write_file: sets $status and $took, in ms.
 write_file() {
@@ -31,28 +32,31 @@ run() {
 	write_file
 	read_stats after throttle
 	ooms=$(event oom)
+	waits=$((after[writeback] - before[writeback]))
 	echo "scan=$1 aging=$2 writeback=$3 throttle=$4 dirty_gen=$5: status $status after $took ms," \
 		"$ooms OOMs, throttled:$(stats_delta before after)"
 	rm -f "$FS/data"
 	memcg_remove
 }
 
-runs=$(scaled 3)
-slow_new 400M
+# What it leaves behind would be called when a task sleeps.
+rmmod vmscan_policy
+insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
+slow_new
 slow_load "$(slow_table 5000)"
-# A kernel with sanitizers scans so slowly that stock is not killed for minutes.
-for ((i = 0; runs > 1 && i < runs; i++)); do
-	run stock continue stock stock youngest
-	((status == 137 && ooms > 0)) || fail "stock was to be OOM-killed"
-done
-settings=("stock continue second-youngest" "budget continue youngest" "budget async second-oldest")
-for setting in "${settings[@]:0:runs}"; do
+run stock continue stock stock youngest
+((status == 137 && ooms > 0)) || fail "stock was to be OOM-killed"
+settings=("budget continue youngest")
+! full || settings+=("stock continue second-youngest" "budget async second-oldest")
+for setting in "${settings[@]}"; do
 	read -r scan aging gen <<<"$setting"
 	if [[ $gen == youngest ]]; then
 		timeout 60 "$BIN/stalls" fsync "$FS/other" 30 | sed 's/^/fsync of a page beside it: /' &
 	fi
 	run "$scan" "$aging" feedback memcg "$gen"
 	((status == 0 && ooms == 0)) || fail "it was to be completed without an OOM"
+	# A slow machine may get there without.
+	((waits)) || fail "nobody has waited for the disk"
 	wait
 done
 check_throttle_stats

@@ -10,7 +10,26 @@ seen_all() {
 		above writeback batches 0 && above aging sync 0 && above aging async 0
 }
 
+# Somebody else switches, too, what the checks below don't look at.
+switch_on() {
+	while [[ -e $WORK/switching ]]; do
+		echo 1 >"$POLICY/flush/observe"
+		echo stop >"$POLICY/aging/policy"
+		echo 0 >"$POLICY/flush/observe"
+		echo async >"$POLICY/aging/policy"
+		pause 0.0$((RANDOM % 10))
+	done
+}
+
+writes_more() { (($(written) > $1 + 1000)); }
+
+switchers=()
 load_start
+: >"$WORK/switching"
+for ((i = 0; i < 2; i++)); do
+	switch_on &
+	switchers+=($!)
+done
 # shellcheck disable=SC2034 # filled by name
 declare -A before=() after=()
 read_stats before
@@ -32,12 +51,14 @@ for ((i = 1; i <= 20 * switches; i++)); do
 	fi
 	load_check
 done
+rm "$WORK/switching"
+wait "${switchers[@]}" || fail "a switch failed"
 set_policy stock
 set_scan stock continue
 check_scan_stats
 read_stats after
 echo "$((i - 1)) switches:$(stats_delta before after)"
-sleep 1
+wait_until writes_more "$(written)" || fail "the load has stopped to swap"
 declare -A idle=()
 read_stats idle
 ((idle[deferred] == after[deferred])) || fail "folios are deferred with stock"

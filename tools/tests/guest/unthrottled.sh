@@ -10,7 +10,9 @@ trap 'status=$?; rm -f "$shmem"; clean_up "$status"' EXIT
 set_throttle feedback all
 before=$(throttled)
 load_start
-for setting in "${scan_settings[@]}"; do
+settings=("budget continue")
+! full || settings=("${scan_settings[@]}")
+for setting in "${settings[@]}"; do
 	read -r scan aging <<<"$setting"
 	set_scan "$scan" "$aging"
 	in_memcg dd if=/dev/zero of="$shmem" bs=1M count="$mib" status=none
