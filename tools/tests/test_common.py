@@ -2,39 +2,38 @@
 
 import subprocess
 import sys
-import unittest
 from pathlib import Path
+
+import pytest
 
 TOOLS = Path(__file__).resolve().parents[1]
 
 
-class RunTool(unittest.TestCase):
-    def run_tool(self, body: str, reader: str) -> list[str]:
-        """Run a tool whose main() has the `body`, with stdout read by a shell command."""
-        program = (
-            f"import sys; sys.path.insert(0, {str(TOOLS)!r})\n"
-            "from vmp.common import Failure, run_tool\n"
-            f"def main():\n    {body}\n    return 3\n"
-            "run_tool('tool', main, 9)\n"
-        )
-        script = f"set -o pipefail; {{ '{sys.executable}' -c \"$0\"; echo $? >&2; }} | {reader}"
-        done = subprocess.run(
-            ["bash", "-c", script, program], capture_output=True, text=True, check=False
-        )
-        return done.stderr.splitlines()
-
-    def test_status_of_main(self):
-        self.assertEqual(self.run_tool("print('x')", "cat"), ["3"])
-
-    def test_failure_is_one_sentence(self):
-        self.assertEqual(self.run_tool("raise Failure('no')", "cat"), ["tool: no", "9"])
-
-    def test_reader_that_goes_away(self):
-        for lines in (1, 100000):  # what is buffered to the end, and what is not
-            gone = "import select; poll = select.poll(); poll.register(1, 0); poll.poll()"
-            body = f"{gone}; print('x\\n' * {lines})"
-            self.assertEqual(self.run_tool(body, "true"), ["141"])
+def run_tool(body: str, reader: str) -> list[str]:
+    """Run a tool whose main() has the `body`, with stdout read by a shell command."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(TOOLS)!r})\n"
+        "from vmp.common import Failure, run_tool\n"
+        f"def main():\n    {body}\n    return 3\n"
+        "run_tool('tool', main, 9)\n"
+    )
+    script = f"set -o pipefail; {{ '{sys.executable}' -c \"$0\"; echo $? >&2; }} | {reader}"
+    done = subprocess.run(
+        ["bash", "-c", script, program], capture_output=True, text=True, check=False
+    )
+    return done.stderr.splitlines()
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_status_of_main() -> None:
+    assert run_tool("print('x')", "cat") == ["3"]
+
+
+def test_failure_is_one_sentence() -> None:
+    assert run_tool("raise Failure('no')", "cat") == ["tool: no", "9"]
+
+
+# What is buffered to the end, and what is not.
+@pytest.mark.parametrize("lines", [1, 100000])
+def test_reader_that_goes_away(lines: int) -> None:
+    gone = "import select; poll = select.poll(); poll.register(1, 0); poll.poll()"
+    assert run_tool(f"{gone}; print('x\\n' * {lines})", "true") == ["141"]

@@ -1,11 +1,6 @@
 """Tests of what tools/vm reads from a guest's kernel log."""
 
-import sys
-import unittest
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+import pytest
 from vmp.guest import find_splat, stale_breakpoint
 
 
@@ -23,25 +18,24 @@ def oops(kind: str, before: str, at: str) -> list[str]:
     ]
 
 
-class StaleBreakpoint(unittest.TestCase):
-    def test_memory_has_none(self):
-        for before, at in (("66", "90"), ("e9", "34"), ("eb", "7b")):
-            self.assertTrue(stale_breakpoint(find_splat(oops("int3", before, at))))
-
-    def test_memory_has_one(self):
-        self.assertFalse(stale_breakpoint(find_splat(oops("int3", "cc", "90"))))
-
-    def test_another_oops(self):
-        self.assertFalse(stale_breakpoint(find_splat(oops("0002", "66", "90"))))
-
-    def test_trouble_before_it(self):
-        log = ["WARNING: CPU: 1 PID: 7 at mm/vmscan.c:9", *oops("int3", "66", "90")]
-        self.assertFalse(stale_breakpoint(find_splat(log)))
-
-    def test_no_code_and_no_trouble(self):
-        self.assertFalse(stale_breakpoint(["Oops: int3: 0000 [#1] SMP"]))
-        self.assertFalse(stale_breakpoint([]))
+@pytest.mark.parametrize(("before", "at"), [("66", "90"), ("e9", "34"), ("eb", "7b")])
+def test_memory_has_no_breakpoint(before: str, at: str) -> None:
+    assert stale_breakpoint(find_splat(oops("int3", before, at)))
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_memory_has_a_breakpoint() -> None:
+    assert not stale_breakpoint(find_splat(oops("int3", "cc", "90")))
+
+
+def test_another_oops() -> None:
+    assert not stale_breakpoint(find_splat(oops("0002", "66", "90")))
+
+
+def test_trouble_before_the_oops() -> None:
+    log = ["WARNING: CPU: 1 PID: 7 at mm/vmscan.c:9", *oops("int3", "66", "90")]
+    assert not stale_breakpoint(find_splat(log))
+
+
+def test_no_code_and_no_trouble() -> None:
+    assert not stale_breakpoint(["Oops: int3: 0000 [#1] SMP"])
+    assert not stale_breakpoint([])

@@ -1,0 +1,107 @@
+"""Tests of what decides which tests run, what they say, and of the faulty builds."""
+
+from pathlib import Path
+
+import pytest
+from vmp import changed, faults, mutants
+from vmp.common import REPO, Failure
+from vmp.guest_tests import FAULTS, GUEST, names
+from vmp.kernel import Edit
+from vmp.report import Report
+
+OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}
+
+
+@pytest.mark.parametrize(
+    ("path", "groups"),
+    [
+        ("module/flush.c", {"static", "slow", "plain", "debug", "recording"}),
+        ("kunit/scan.c", {"static", "slow", "plain", "debug", "recording"}),
+        ("kernel-hooks/6.12/series", OFFERED),
+        ("tools/config/guest.config", OFFERED),
+        ("tools/vmp/kernel.py", OFFERED),
+        ("tools/something-new", OFFERED),
+        ("tools/tests/guest/race.sh", {"static", "slow", "plain", "debug"}),
+        ("tools/tests/test_ab.py", {"static"}),
+        ("tools/vmp/compare.py", {"static", "plain", "recording"}),
+        ("tools/man/ab.1", {"static"}),
+        ("README.md", {"static"}),
+    ],
+)
+def test_what_a_path_can_break(path: str, groups: set[str]) -> None:
+    assert changed.can_break(path, OFFERED) == groups
+
+
+def test_a_revision_that_is_none() -> None:
+    with pytest.raises(Failure, match="give a revision that git knows"):
+        changed.changed_paths("no-such-revision")
+
+
+def test_every_path_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed, "changed_paths", lambda _revision: ["README.md", "module/scan.c"])
+    reasons = changed.groups("HEAD", {"static", "plain", "series"})
+    assert reasons == {"static": ["README.md", "module/scan.c"], "plain": ["module/scan.c"]}
+
+
+@pytest.mark.parametrize("text", ["", "one one"])
+def test_an_edit_needs_one_place(tmp_path: Path, text: str) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(Failure, match="times"):
+        Edit("mutant", "file", "one", "two").apply(tmp_path)
+    assert (tmp_path / "file").read_text() == text
+
+
+def test_an_edit(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("just one")
+    Edit("mutant", "file", "one", "two").apply(tmp_path)
+    assert (tmp_path / "file").read_text() == "just two"
+
+
+EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
+EDITS += [faults.NO_FLUSH, faults.IDLE, faults.SLOW_AGING, faults.OTHER_ABI]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
+def test_faulty_builds_have_their_place_in_the_module(edit: Edit) -> None:
+    assert (REPO / edit.path).read_text().count(edit.old) == 1
+
+
+def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
+    plain, debug = set(names("plain") + names("slow")), set(names("debug"))
+    for mutant in mutants.MUTANTS:
+        assert mutant.test in (debug if mutant.debug else plain | debug), mutant.name
+    assert len(mutants.MUTANTS) == len({mutant.name for mutant in mutants.MUTANTS})
+    assert set(FAULTS) <= plain | debug
+
+
+def test_groups_have_all_guest_tests_but_those_of_a_full_run() -> None:
+    grouped = {name for group in ("plain", "slow", "debug", "full") for name in names(group)}
+    assert grouped == set(names("all"))
+    assert (GUEST / "run").exists()
+
+
+def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report(tmp_path / "log")
+    with report.group("first"):
+        report.add("one", None, 1.4)
+        with report.check("two"):
+            raise Failure("it is\nbroken")
+    with report.group("second"):
+        raise Failure("no kernel")
+    assert report.finish() == 1
+    printed = capsys.readouterr().out
+    assert printed == (tmp_path / "log").read_text()
+    lines = printed.splitlines()
+    assert lines[:4] == ["ok - one (1 s)", "not ok - two (0 s)", "#   it is", "#   broken"]
+    assert lines[4].startswith("# group first: 0.0 min")
+    assert lines[5:7] == ["not ok - second: what its tests need", "#   no kernel"]
+    assert lines[-4].startswith("# minutes: first 0.0, second 0.0; 0.0 in all")
+    assert lines[-3:] == [
+        "# failed: two",
+        "# failed: second: what its tests need",
+        "1 passed, 2 failed",
+    ]
+
+
+def test_no_test_is_a_failure(tmp_path: Path) -> None:
+    assert Report(tmp_path / "log").finish() == 1
