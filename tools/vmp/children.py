@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from typing import IO
 
 from vmp.common import Failure
 
@@ -35,14 +36,24 @@ def release_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
 
 
-def start(command: Sequence[str], **options: object) -> subprocess.Popen:
-    """Start a command in a session of its own; `options` are Popen's.
+def start(
+    command: Sequence[str],
+    stdin: int | None = None,
+    stdout: int | None = None,
+    stderr: IO[str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own; its streams are given as to Popen.
 
     A terminal's Ctrl-C does not reach it. Raises Failure if it can't be started.
     """
     try:
         return subprocess.Popen(
-            command, start_new_session=True, preexec_fn=release_signals, **options
+            command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            preexec_fn=release_signals,
         )
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -58,7 +69,7 @@ def group_lives(group: int) -> bool:
     return True
 
 
-def end(child: subprocess.Popen) -> None:
+def end(child: subprocess.Popen[bytes]) -> None:
     """End a child that runs, and all of its process group, gently first; returns when it is gone.
 
     What a child that has ended by itself left behind stays.

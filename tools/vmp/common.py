@@ -15,6 +15,8 @@ REPO = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmscan-policy"
 OUT = REPO / "out"
 
+Words = list[str | Path]  # of a command
+
 
 class Failure(Exception):
     """A failure told to the user as one sentence."""
@@ -79,7 +81,10 @@ def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
 
 
 def run(
-    command: Sequence[str | Path], what: str, cwd: Path | None = None, env: Mapping | None = None
+    command: Sequence[str | Path],
+    what: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> str:
     """Run a command quietly and return its stdout.
 

@@ -4,13 +4,15 @@ import math
 import re
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from vmp.counters import is_level
 
 # What counters.delta() returns, and with recorded stalls stall_us, a list of their durations, and
 # stall_count.
-Slice = dict[str, float]
+Slice = dict[str, Any]
 
 MODULE_COUNTERS = "the module's counters"
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
@@ -35,17 +37,15 @@ class Metric:
         if not slices or any(name not in piece for piece in slices for name in names):
             return None
         combine = max if is_level(self.parts[0]) else sum
-        total = self.scale * combine(piece[name] for piece in slices for name in self.parts)
+        total: float = self.scale * combine(piece[name] for piece in slices for name in self.parts)
         if not self.per:
             return total
-        below = sum(piece[name] for piece in slices for name in self.per)
+        below: float = sum(piece[name] for piece in slices for name in self.per)
         return total / below if below else None
 
 
-def nearest_rank(ordered: list[float], percent: float) -> float | None:
-    """Return the smallest of the `ordered` values that `percent` % of them do not exceed."""
-    if not ordered:
-        return None
+def nearest_rank(ordered: Sequence[float], percent: float) -> float:
+    """Return the smallest of the `ordered` values, one or more, that `percent` % do not exceed."""
     return ordered[max(0, math.ceil(percent * len(ordered) / 100) - 1)]
 
 
@@ -60,16 +60,16 @@ class StallTime:
     def value(self, slices: list[Slice]) -> float | None:
         """Return the value over all `slices`; None without a stall."""
         pooled = sorted(time for piece in slices for time in piece["stall_us"])
-        found = nearest_rank(pooled, self.percent)
-        return None if found is None else found / 1000
+        return nearest_rank(pooled, self.percent) / 1000 if pooled else None
 
 
-def with_stalls(piece: dict) -> Slice:
+def with_stalls(piece: dict[str, Any]) -> Slice:
     """Return the counters of a slice as the report has it, with its stalls where it has some."""
+    counters: Slice = piece["counters"]
     if "stalls" not in piece:
-        return piece["counters"]
+        return counters
     times = piece["stalls"]
-    return piece["counters"] | {"stall_us": times, "stall_count": len(times)}
+    return counters | {"stall_us": times, "stall_count": len(times)}
 
 
 def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metric:
@@ -77,7 +77,7 @@ def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metr
     return Metric(f"{key}_per_1000", label, parts, STOLEN, scale)
 
 
-def by_number(name: str) -> list:
+def by_number(name: str) -> list[int | str]:
     """Return a key that sorts names with numbers in them by these."""
     parts = re.split(r"(\d+)", name)
     return [int(part) if part.isdigit() else part for part in parts]
@@ -255,7 +255,7 @@ def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[
     }
 
 
-def summarize(slices: list[tuple[str, Slice]]) -> dict[str, list[dict]]:
+def summarize(slices: list[tuple[str, Slice]]) -> dict[str, list[dict[str, Any]]]:
     """Return the compared rows by section; `slices` are pairs of 'A' or 'B' and the deltas."""
     a = [piece for side, piece in slices if side == "A"]
     b = [piece for side, piece in slices if side == "B"]

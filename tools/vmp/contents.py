@@ -1,6 +1,7 @@
 """What a report is made of."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from vmp.picture import Picture
 
@@ -18,7 +19,7 @@ class Contents:
     source: str
     kernel: str
     cpus: int
-    reports: list[tuple[str, dict]]
+    reports: list[tuple[str, dict[str, Any]]]
     matched: dict[int, int]
-    compared: dict[int, dict[str, list[dict]]]
-    module: list[dict]
+    compared: dict[int, dict[str, list[dict[str, Any]]]]
+    module: list[dict[str, Any]]

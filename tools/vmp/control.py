@@ -128,7 +128,7 @@ class Control:
             text = self.text(item.name)
             if re.fullmatch(r"\d+", text) or item.name == TRACE:
                 allowed = f"is a decimal number (now {text})"
-                fits = re.fullmatch(r"\d+", item.value)
+                fits = bool(re.fullmatch(r"\d+", item.value))
             else:
                 choices = parse_choices(text)[1]
                 allowed = f"are {', '.join(choices)}"

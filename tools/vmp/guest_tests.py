@@ -5,17 +5,25 @@ import subprocess
 import time
 from pathlib import Path
 
-from vmp.common import CACHE, OUT, REPO, Failure, run
+from vmp import faults
+from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
 from vmp.guest import STALE_BREAKPOINT, find_splat
-from vmp.kernel import build_kernel, build_module, find_version, hooked_source, versions
+from vmp.kernel import Edit, build_kernel, build_module, find_version, kernel_inputs, source
 from vmp.report import Report
 
 VM = REPO / "tools" / "vm"
 GUEST = REPO / "tools" / "tests" / "guest"
 PROGRAMS = CACHE / "tests"
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
-FAULTS = ("VMP_FAULT_NO_FLUSH", "VMP_FAULT_IDLE", "VMP_FAULT_SLOW_AGING")  # test builds
+# The faulty module that a test needs, and the variable that tells it where that is.
+FAULTS = {
+    "lostwrite-fault": ("VMP_FAULT_NO_FLUSH", faults.NO_FLUSH),
+    "idle-fault": ("VMP_FAULT_IDLE", faults.IDLE),
+    "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
+}
+KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
+TIMEOUT = {False: "1800", True: "4500"}  # seconds, of a guest that runs some tests or all
 GUESTS = 6  # so many may be needed: QEMU has lost two in one run
 
 
@@ -37,7 +45,8 @@ def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
         done = subprocess.run(
-            [str(VM), *map(str, arguments)],
+            # The guest must not outlive us, even when we are killed.
+            ["setpriv", "--pdeathsig", "TERM", str(VM), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -52,20 +61,6 @@ def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
     status, text = vm(arguments, log)
     if status:
         raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
-
-
-def kunit(kernel: Path, log: Path) -> None:
-    """Run the KUnit suites in a guest; the kernel's own parser judges the result."""
-    script = 'modprobe kunit enable=1 && insmod "$VMP_MODULE_DIR/vmscan_policy_kunit.ko" && dmesg'
-    vm_succeeds(["--kernel", kernel, "--", "sh", "-c", script], log)
-    parser = hooked_source(find_version(None)) / "tools" / "testing" / "kunit" / "kunit.py"
-    done = subprocess.run(
-        ["python3", str(parser), "parse", str(log)], capture_output=True, text=True, check=False
-    )
-    counts = re.search(r"Testing complete\. (.*)", done.stdout)
-    if done.returncode or not counts or "passed: 0" in counts[1]:
-        failed = re.findall(r".*\[FAILED\].*|.*\[ERROR\].*", done.stdout)
-        raise Failure("\n".join([f"kunit.py parse {log}", *failed[:20]]))
 
 
 def tail(text: str) -> str:
@@ -84,7 +79,13 @@ def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
             report.note(f"{label}: {result[2]}: {'; '.join(comments)}")
         elif result:
             failed += bool(result[1])
-            report.add(f"{label}: {result[2]}", "\n".join(comments) if result[1] else None)
+            took = (
+                re.fullmatch(rf"{re.escape(result[2])}: (\d+) s", comments[-1])
+                if comments
+                else None
+            )
+            seconds = float(took[1]) if took else None
+            report.add(f"{label}: {result[2]}", "\n".join(comments) if result[1] else None, seconds)
         elif line.startswith("# "):
             comments.append(line[2:])
         if result:
@@ -93,30 +94,67 @@ def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
     return ended, failed
 
 
-def guest_suite(
-    report: Report, label: str, kernel: Path, scale: int, log: Path, *tests: str
-) -> None:
-    """Run the guest tests named, or all of them, in one guest and report each.
+def names(group: str) -> list[str]:
+    """Return the names of the guest tests of a group, or of "all"."""
+    return run([GUEST / "run", "--list", group], "listing the guest tests").split()
+
+
+def kunit_log(label: str, test: str) -> Path:
+    """Return the file that gets what KUnit says in a guest test, one of KUNIT."""
+    return OUT / f"test-kunit-{label}-{test}.log"
+
+
+def judge_kunit(log: Path) -> None:
+    """Have the kernel's own parser judge what KUnit has said; raise Failure if a case failed."""
+    parser = source(find_version(None)) / "tools" / "testing" / "kunit" / "kunit.py"
+    command = ["python3", str(parser), "parse", str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    counts = re.search(r"Testing complete\. (.*)", done.stdout)
+    if done.returncode or not counts or "passed: 0" in counts[1]:
+        failed = re.findall(r".*\[FAILED\].*|.*\[ERROR\].*", done.stdout)
+        raise Failure("\n".join([f"kunit.py parse {log}", *failed[:20]]))
+
+
+def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edit) -> list[str]:
+    """Return the environment of a guest that runs some tests, as words for env.
+
+    The faulty modules that they need have the `edits`, too.
+    """
+    words = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_KUNIT_LOG={OUT}/test-kunit-{label}"]
+    words += ["VMP_FULL=1"] if full else []
+    debug = kernel_inputs(kernel)["variant"] == "debug"
+    words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
+    needed = (FAULTS[test] for test in tests if test in FAULTS)
+    return words + [f"{name}={build_module(kernel, fault, *edits)}" for name, fault in needed]
+
+
+def guest_suite(report: Report, label: str, kernel: Path, tests: list[str], full: bool) -> None:
+    """Run guest tests in one guest and report each.
 
     When QEMU loses the guest, another runs the tests that had not ended.
     """
-    left = list(tests) or run([GUEST / "run", "--list"], "listing the guest tests").split()
-    settings = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SCALE={scale}"]
-    if not tests:
-        settings += [f"{fault}={build_module(kernel, [fault])}" for fault in FAULTS]
-    options = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000", "--timeout", "4500"]
+    prepare()
+    words = settings(kernel, label, tests, full)
+    for test in KUNIT:
+        kunit_log(label, test).unlink(missing_ok=True)
+    options: Words = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000"]
+    options += ["--timeout", TIMEOUT[full]]
+    left = tests
     start = time.monotonic()
     failed = 0
     for number in range(1, GUESTS + 1):
-        guest_log = log.with_stem(f"{log.stem}-{number}")
-        status, text = vm_once([*options, "--", "env", *settings, GUEST / "run", *left], guest_log)
+        log = OUT / f"test-guest-{label}-{number}.log"
+        status, text = vm_once([*options, "--", "env", *words, GUEST / "run", *left], log)
         ended, failed_here = report_results(report, label, text)
         failed += failed_here
         if status != STALE_BREAKPOINT or number == GUESTS:
             break
         left = left[ended:] or left[-1:]
-        report.note(f"{label}: QEMU lost the guest ({guest_log}): another goes on at {left[0]}")
-    reason = f"tools/vm ended with status {status}: {guest_log}\n{tail(text)}"
+        report.note(f"{label}: QEMU lost the guest ({log}): another goes on at {left[0]}")
+    for test in [test for test in tests if test in KUNIT]:
+        with report.check(f"{label}: what {test} has said"):
+            judge_kunit(kunit_log(label, test))
+    reason = f"tools/vm ended with status {status}: {log}\n{tail(text)}"
     clean = not status or (failed and status == 1)
     report.add(
         f"{label}: the guest ran to its end with a clean kernel log",
@@ -125,64 +163,27 @@ def guest_suite(
     )
 
 
-def refused(kernel: Path, module: Path, message: str, log: Path) -> None:
-    """Check that a module does not load into a kernel, and that the kernel's log says why."""
-    script = f'insmod "{module}/vmscan_policy.ko" && echo loaded; dmesg'
-    status, text = vm(["--kernel", kernel, "--no-load", "--", "sh", "-c", script], log)
-    if status or message not in text or re.search(r"^loaded$", text, re.MULTILINE):
-        raise Failure(f"expected a refusal with '{message}' (status {status}): {log}\n{tail(text)}")
-
-
-def build_refused(kernel: Path) -> None:
-    """Check that a build against a kernel without the hooks stops with one #error."""
-    try:
-        build_module(kernel, [])
-    except Failure as failure:
-        errors = re.findall(r"error: #error .*", str(failure))
-        if len(errors) == 1 and "CONFIG_VMSCAN_POLICY" in errors[0]:
-            return
-        raise Failure(f"expected one #error that names the option, got:\n{failure}") from None
-    raise Failure("the module was built for a kernel without the hooks")
-
-
 def prepare() -> None:
     """Compile the programs of the guest tests."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    source = hooked_source(find_version(None))
-    run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={source}"], "compiling the guest tests")
+    tree = source(find_version(None))
+    with locked(PROGRAMS / ".lock"):
+        run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
 
 
-def run_plain(report: Report) -> None:
-    """Run KUnit, the guest tests, and the kernel without hooks."""
-    prepare()
-    kernel, off = build_kernel(None, "plain"), build_kernel(None, "off")
-    with report.check("plain: KUnit"):
-        kunit(kernel, OUT / "test-kunit-plain.log")
-    guest_suite(report, "plain", kernel, 100, OUT / "test-guest-plain.log")
-    oldest = versions()[0].point
-    guest_suite(
-        report,
-        oldest,
-        build_kernel(oldest, "plain"),
-        100,
-        OUT / "test-guest-oldest.log",
-        "reclaim",
-        "slow-disk",
-    )
-    with report.check("insmod into a kernel without the hooks says so"):
-        module = build_module(kernel, [])
-        refused(off, module, "this kernel has no reclaim policy hooks", OUT / "test-off.log")
-    with report.check("a build against a kernel without the hooks says so"):
-        build_refused(off)
-    with report.check("insmod of a module for another hook ABI says so"):
-        module = build_module(kernel, ["VMP_FAULT_ABI"])
-        refused(kernel, module, "was built for hook ABI", OUT / "test-abi.log")
+def run_slow(report: Report, full: bool) -> None:
+    """Run the guest tests that mostly wait for a disk, on the plain kernel."""
+    guest_suite(report, "slow", build_kernel(None, "plain"), names("slow"), full)
 
 
-def run_debug(report: Report) -> None:
-    """Run KUnit and the guest tests on the kernel with sanitizers and lock checking."""
-    prepare()
-    kernel = build_kernel(None, "debug")
-    with report.check("debug: KUnit"):
-        kunit(kernel, OUT / "test-kunit-debug.log")
-    guest_suite(report, "debug", kernel, DEBUG_SCALE, OUT / "test-guest-debug.log")
+def run_plain(report: Report, full: bool) -> None:
+    """Run KUnit and the other guest tests on the plain kernel."""
+    slow = names("slow")
+    tests = [name for name in names("all") if name not in slow] if full else names("plain")
+    guest_suite(report, "plain", build_kernel(None, "plain"), tests, full)
+
+
+def run_debug(report: Report, full: bool) -> None:
+    """Run KUnit and guest tests on the kernel with sanitizers and lock checking."""
+    tests = names("all" if full else "debug")
+    guest_suite(report, "debug", build_kernel(None, "debug"), tests, full)

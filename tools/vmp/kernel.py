@@ -10,9 +10,9 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from vmp.common import CACHE, REPO, Failure, locked, run
+from vmp.common import CACHE, REPO, Failure, Words, locked, run
 
 SERIES = "6.12"
 PACKAGE = f"linux-source-{SERIES}"
@@ -82,7 +82,7 @@ def file_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict:
+def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict[str, Any]:
     """Return all that decides what a built kernel is."""
     return {
         "package": version.package,
@@ -94,7 +94,7 @@ def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict:
     }
 
 
-def inputs_key(inputs: dict) -> str:
+def inputs_key(inputs: dict[str, Any]) -> str:
     """Return the name of the result that is built from `inputs`."""
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
@@ -145,6 +145,15 @@ def extract(version: Version) -> Path:
         run(["bash", "-c", unpack, "extract", deb, part], f"extracting {deb.name}")
         part.rename(tree)
     return tree
+
+
+def source(version: Version) -> Path:
+    """Return the source tree of a point release, with any patches applied or none."""
+    tree = SOURCE / version.package
+    if tree.exists():
+        return tree  # without the lock, which a build holds
+    with locked(CACHE / "lock"):
+        return extract(version)
 
 
 def patched_files(tree: Path) -> set[str]:
@@ -227,7 +236,7 @@ def quilt(tree: Path, command: str, count: int | None = None) -> None:
 def configure(tree: Path, build: Path, variant: str, hooked: bool) -> None:
     """Write the build's .config from the variant's fragments and check that all were taken."""
     fragments = [CONFIG / name for name in VARIANTS[variant]]
-    merge = [tree / "scripts/kconfig/merge_config.sh", "-n", "-O", build, *fragments]
+    merge: Words = [tree / "scripts/kconfig/merge_config.sh", "-n", "-O", build, *fragments]
     run(merge, "configuring the kernel", cwd=tree, env=make_environment())
     assignment = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
     actual = dict(assignment.findall((build / ".config").read_text()))
@@ -278,7 +287,8 @@ class Progress:
 def make(arguments: list[str | Path], log: IO[str], what: str, progress: Progress | None) -> None:
     """Run make with its output in `log`; raises Failure with the log's error lines."""
     process = subprocess.Popen(
-        ["make", *map(str, arguments)],
+        # Make must not outlive us, even when we are killed.
+        ["setpriv", "--pdeathsig", "TERM", "make", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -338,8 +348,8 @@ def copy_build(source: Path, target: Path) -> None:
     part = target.with_name(f".{target.name}")
     shutil.rmtree(part, ignore_errors=True)
     run(["cp", "-a", "--reflink=auto", source, part], f"copying {source}")
-    # A command line that names another tree would rebuild objtool, and that everything.
-    for pattern in (".*.cmd", ".*.d"):
+    # What names the other tree would be made anew, objtool and so everything, or taken from it.
+    for pattern in (".*.cmd", ".*.d", "*.mod", "modules.order"):
         for path in part.rglob(pattern):
             text = path.read_text()
             if f"{source}/" in text:
@@ -347,30 +357,50 @@ def copy_build(source: Path, target: Path) -> None:
     part.rename(target)
 
 
+def copied_build(version: Version, label: str) -> Path:
+    """Return the build tree `label`, made from the plain kernel's if it isn't there."""
+    build = BUILD / version.package / label
+    plain = BUILD / version.package / "plain"
+    if not build.exists() and (plain / ".complete").exists():
+        copy_build(plain, build)
+    build.mkdir(parents=True, exist_ok=True)
+    return build
+
+
+def make_targets(version: Version, build: Path, *targets: str) -> Path:
+    """Make targets of the source tree, as it is patched now; return the log."""
+    tree = SOURCE / version.package
+    log_path = build.with_suffix(".log")
+    base: Words = ["-C", tree, f"O={build}", "LOCALVERSION=", f"-j{os.cpu_count()}"]
+    with log_path.open("w") as log:
+        make([*base, *targets], log, f"making {' '.join(targets)} of {version.point}", None)
+    return log_path
+
+
 def build_locked(
     version: Version,
     variant: str,
     patches: list[Path],
     partial: bool,
-    inputs: dict,
+    inputs: dict[str, Any],
     result: Path,
 ) -> None:
     """Build a kernel into `result`, which appears only when it is complete."""
     tree = apply_patches(version, patches)
     label = f"{variant}-steps" if partial else variant
-    build = BUILD / version.package / label
-    plain = BUILD / version.package / "plain"
     # Debug options change every object: its tree gains nothing from plain's.
-    if not build.exists() and variant != "debug" and (plain / ".complete").exists():
-        copy_build(plain, build)
-    build.mkdir(parents=True, exist_ok=True)
+    build = BUILD / version.package / label
+    if variant == "debug":
+        build.mkdir(parents=True, exist_ok=True)
+    else:
+        copied_build(version, label)
     complete = build / ".complete"
     complete.unlink(missing_ok=True)
     configure(tree, build, variant, bool(patches))
     what = f"{version.point} {label}"
     progress = Progress(f"building {what}")
     with (build.parent / f"{label}.log").open("w", buffering=1) as log:
-        base = ["-C", tree, f"O={build}", "LOCALVERSION="]
+        base: Words = ["-C", tree, f"O={build}", "LOCALVERSION="]
         jobs = f"-j{os.cpu_count()}"
         make([*base, jobs, "bzImage", "modules"], log, f"building {what}", progress)
         progress.finish()
@@ -403,30 +433,81 @@ def build_locked(
     part.rename(result)
 
 
-def kernel_inputs(kernel: Path) -> dict:
+def kernel_inputs(kernel: Path) -> dict[str, Any]:
     """Return what a built kernel was built from."""
     try:
-        return json.loads((kernel / "inputs.json").read_text())
+        inputs: dict[str, Any] = json.loads((kernel / "inputs.json").read_text())
     except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
         raise Failure(
             f"{kernel} holds no built kernel: give a directory that `tools/kernel build` printed"
         ) from None
+    return inputs
 
 
-def build_module(kernel: Path, defines: list[str]) -> Path:
+@dataclass(frozen=True)
+class Edit:
+    """One place of a source file changed, for a faulty build; `name` tells such builds apart."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+
+    def apply(self, top: Path) -> None:
+        """Change the file below `top`; raise Failure where it has no such place, or several."""
+        path = top / self.path
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise Failure(f"{self.name}: {self.path} has {text.count(self.old)} times:\n{self.old}")
+        path.write_text(text.replace(self.old, self.new))
+
+
+def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
+    """Return a copy of a built kernel's directory whose kernel has `edit` in its source.
+
+    Modules of the one load into the other.
+    """
+    version = find_version(kernel_inputs(kernel)["release"])
+    key = hashlib.sha256(repr(edit).encode()).hexdigest()[:8]
+    result = kernel.with_name(f"{kernel.name}-{edit.name}-{key}")
+    with locked(CACHE / "lock"):
+        if result.exists():
+            return result
+        tree = apply_patches(version, hook_patches(None))
+        build = copied_build(version, "edited")
+        stamp = SOURCE / f"{version.package}.patches"
+        applied, text = stamp.read_text(), (tree / edit.path).read_text()
+        # Without it, a run that is interrupted makes the next one start anew.
+        stamp.unlink()
+        try:
+            edit.apply(tree)
+            make_targets(version, build, "bzImage")
+        finally:
+            (tree / edit.path).write_text(text)
+            stamp.write_text(applied)
+        part = result.with_name(f".{result.name}")
+        shutil.rmtree(part, ignore_errors=True)
+        run(["cp", "-al", kernel, part], "copying a kernel")
+        (part / "bzImage").unlink()
+        shutil.copy2(build / "arch/x86/boot/bzImage", part / "bzImage")
+        part.rename(result)
+    return result
+
+
+def build_module(kernel: Path, *edits: Edit) -> Path:
     """Build the module against a built kernel and return the directory with the .ko files.
 
-    Each of `defines` is a macro that is defined for the build.  Warnings go to stderr.
+    The `edits` change its source files before.  Warnings go to stderr.
     """
     release = kernel_inputs(kernel)["release"]
-    for define in defines:
-        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", define):
-            raise Failure(f"--define '{define}' is no macro name: use capitals, digits and _")
     sources = [REPO / name for name in ("Kbuild", "dkms.conf", "module", "kunit")]
     if not sources[0].exists():
         raise Failure(f"there is no {sources[0]}, so there is no module to build")
-    directory = MODULE / "-".join([kernel.resolve().name, *sorted(set(defines))])
+    base = MODULE / kernel.resolve().name
+    directory = MODULE / "-".join([base.name, *(edit.name for edit in edits)])
     with locked(MODULE / f"{directory.name}.lock"):
+        if base != directory and base.exists() and not directory.exists():
+            copy_build(base, directory)
         directory.mkdir(exist_ok=True)
         # By content and without times: a file that changed is newer than its object.
         keep = ("*.o", "*.ko", ".*.cmd", "*.mod", "*.mod.c", ".module-common*", "modules.order")
@@ -435,16 +516,11 @@ def build_module(kernel: Path, defines: list[str]) -> Path:
             + ["--exclude=Module.symvers", *(path for path in sources if path.exists()), directory],
             "copying the module's sources",
         )
-        flags = " ".join(f"-D{define}" for define in defines)
+        for edit in edits:
+            edit.apply(directory)
+        arguments: Words = ["-C", kernel / "headers", f"M={directory}", f"-j{os.cpu_count()}"]
         with (MODULE / f"{directory.name}.log").open("w") as log:
-            make(
-                ["-C", kernel / "headers", f"M={directory}", f"-j{os.cpu_count()}"]
-                + ([f"KCFLAGS={flags}"] if flags else [])
-                + ["modules"],
-                log,
-                f"building the module for {release}",
-                None,
-            )
+            make([*arguments, "modules"], log, f"building the module for {release}", None)
         for line in Path(log.name).read_text().splitlines():
             if "warning: " in line:
                 print(line, file=sys.stderr)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vmp.common import Failure, mount_points, run
+from vmp.common import Failure, Words, mount_points, run
 
 LRU_GEN = Path("/sys/kernel/mm/lru_gen/enabled")
 LRU_VALUES = {"mglru": "0x0007", "classic": "0"}
@@ -51,7 +51,7 @@ class Memcg:
         self.path = self.root / name
         self.limit = limit
         self.swap = swap
-        self.child: subprocess.Popen | None = None
+        self.child: subprocess.Popen[bytes] | None = None
         self.output = tempfile.TemporaryFile()
 
     def __enter__(self) -> "Memcg":
@@ -192,7 +192,7 @@ def require_blank(device: Path) -> None:
         if error.errno != errno.EBUSY:
             raise
         raise Failure(f"{device} is in use: name a blank disk with --disk") from None
-    probe = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE", device]
+    probe: Words = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE", device]
     found = run(probe, f"looking at {device}").split()
     if found:
         raise Failure(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any, TypeGuard
 
 from vmp.common import Failure
 from vmp.compare import STOLEN, difference
@@ -35,7 +36,7 @@ COMPARABLE = (
 ROW = ("label", "before", "after", "delta", "percent", "spread_a", "spread_b", "p")
 
 
-def complete(report: dict) -> bool:
+def complete(report: Any) -> TypeGuard[dict[str, Any]]:
     """Tell if a report has all that is read of it."""
     try:
         heading(report)
@@ -50,7 +51,7 @@ def complete(report: dict) -> bool:
         return False
 
 
-def load(path: Path) -> dict:
+def load(path: Path) -> dict[str, Any]:
     """Return the report that `tools/ab --json` saved; raises Failure for another file."""
     try:
         report = json.loads(path.read_text())
@@ -61,7 +62,7 @@ def load(path: Path) -> dict:
     return report
 
 
-def belongs(report: dict, picture: Picture, run: int) -> bool:
+def belongs(report: dict[str, Any], picture: Picture, run: int) -> bool:
     """Tell if a report is of that run of the recording: the same settings, the same slices."""
     marked = {span.number: span.side for span in picture.slices(run)}
     expected = dict(enumerate((piece["side"] for piece in report["slices"]), 1))
@@ -70,17 +71,16 @@ def belongs(report: dict, picture: Picture, run: int) -> bool:
     return bool(marked) and same and marked.items() <= expected.items()
 
 
-def deviation(report: dict, picture: Picture, run: int) -> float:
+def deviation(report: dict[str, Any], picture: Picture, run: int) -> float:
     """Return by how much the slices of report and run differ in length, in seconds in all."""
+    seconds: list[float] = [piece["counters"]["seconds"] for piece in report["slices"]]
     return sum(
-        abs(
-            report["slices"][span.number - 1]["counters"]["seconds"] - (span.end - span.begin) / 1e6
-        )
+        abs(seconds[span.number - 1] - (span.end - span.begin) / 1e6)
         for span in picture.slices(run)
     )
 
 
-def pair(picture: Picture, reports: list[dict]) -> dict[int, int]:
+def pair(picture: Picture, reports: list[dict[str, Any]]) -> dict[int, int]:
     """Return for each run of the recording the index of its report, where there is one."""
     found: dict[int, int] = {}
     for run in range(len(picture.runs)):
@@ -94,16 +94,16 @@ def pair(picture: Picture, reports: list[dict]) -> dict[int, int]:
     return found
 
 
-def counted(name: str, pieces: list[dict]) -> float | None:
+def counted(name: str, pieces: list[dict[str, Any]]) -> float | None:
     """Return ab's figure over its slices for a figure of a recording, None where ab has none."""
     parts = COUNTERS.get(name, (f"stats.{name}",))
-    counters = [piece["counters"] for piece in pieces]
+    counters: list[dict[str, float]] = [piece["counters"] for piece in pieces]
     if any(part not in piece for piece in counters for part in parts):
         return None
     return sum(piece[part] for piece in counters for part in parts)
 
 
-def row(figure: str, trace: float, other: float) -> dict:
+def row(figure: str, trace: float, other: float) -> dict[str, Any]:
     """Return a figure of a recording beside that of a counter.
 
     `percent` is by how much the recording's is more.
@@ -112,7 +112,7 @@ def row(figure: str, trace: float, other: float) -> dict:
     return {"figure": figure, "trace": trace, "counted": other, "percent": percent}
 
 
-def beside_module(picture: Picture) -> list[dict]:
+def beside_module(picture: Picture) -> list[dict[str, Any]]:
     """Return the figures of the whole recording beside the module's counters, if it has them.
 
     Only what one of them has counted.
@@ -130,7 +130,7 @@ def beside_module(picture: Picture) -> list[dict]:
     return rows
 
 
-def beside(spans: list[Span], report: dict) -> list[dict]:
+def beside(spans: list[Span], report: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the figures that a recording and ab both have, over the slices that both have.
 
     Only what one of them has counted.

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from vmp import markup, plots
-from vmp.compare import MODULE_COUNTERS
+from vmp.compare import MODULE_COUNTERS, Slice
 from vmp.contents import Contents
 from vmp.match import counted
 from vmp.picture import PERCENTILES, Picture, figures, stall_figures
@@ -148,7 +149,7 @@ def environment(contents: Contents) -> list[tuple[str, str]]:
     return found
 
 
-def ab_row(entry: dict) -> list[str]:
+def ab_row(entry: dict[str, Any]) -> list[str]:
     """Return a row of an A/B table as text."""
     spreads = [None if entry[key] is None else 100 * entry[key] for key in ("spread_a", "spread_b")]
     return [
@@ -161,7 +162,7 @@ def ab_row(entry: dict) -> list[str]:
     ]
 
 
-def ab_table(name: str, report: dict) -> str:
+def ab_table(name: str, report: dict[str, Any]) -> str:
     """Return the section with the table of an A/B run, as tools/ab prints it."""
     rows: list[list[str]] = []
     for title, entries in report["summary"].items():
@@ -181,9 +182,8 @@ def ab_table(name: str, report: dict) -> str:
     )
 
 
-def recording_figures(contents: Contents) -> str:
+def recording_figures(picture: Picture, contents: Contents) -> str:
     """Return the section with the sums, whole and by group, and beside ab's own."""
-    picture = contents.picture
     groups = picture.groups()
     columns = [picture.whole()]
     names = ["", "whole recording"]
@@ -225,7 +225,7 @@ def recording_figures(contents: Contents) -> str:
     return markup.section("Figures", *parts)
 
 
-def stolen(counters: dict) -> float:
+def stolen(counters: Slice) -> float:
     """Return the pages stolen in one of ab's slices."""
     return counted("stolen_pages", [{"counters": counters}]) or 0
 
@@ -233,14 +233,15 @@ def stolen(counters: dict) -> float:
 def drawn(contents: Contents) -> tuple[list[str], list[str]]:
     """Return the sections with plots, and a line for each that is left out."""
     sections, left_out = [], []
+    picture = contents.picture
     for plot in PLOTS:
-        image = plot.draw(contents.picture) if contents.picture else None
-        if image:
-            after = plot.after(contents.picture)
+        image = plot.draw(picture) if picture else None
+        if picture and image:
+            after = plot.after(picture)
             text = markup.paragraph(plot.text)
             sections.append(markup.section(plot.heading, text, image, after))
         else:
-            why = plot.missing if contents.picture else "no recording was given"
+            why = plot.missing if picture else "no recording was given"
             left_out.append(f"{plot.heading}: {why}")
     text = (
         "Pages that came back after reclaim had taken them, for each 1,000 stolen ones, in each "
@@ -294,7 +295,7 @@ def render(contents: Contents) -> tuple[str, list[str]]:
         *sections,
         "</div>" if sections else "",
         *(ab_table(name, report) for name, report in contents.reports),
-        recording_figures(contents) if contents.picture else "",
+        recording_figures(contents.picture, contents) if contents.picture else "",
         markup.section("Left out", f"<ul>\n{items}\n</ul>") if left_out else "",
         "</main>",
     ]

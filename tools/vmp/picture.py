@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from vmp.common import Failure
 from vmp.compare import nearest_rank
@@ -64,13 +65,13 @@ class Picture:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.switches: list[tuple[int, str, str, str]] = []  # time, point, from, to
-        self.runs: list[dict] = []  # the settings of each A/B run
+        self.runs: list[dict[str, Any]] = []  # the settings of each A/B run
         self.counted: dict[str, int] = {}  # by the module meanwhile, POINT.NAME; no zeros
         self.generations: defaultdict[tuple[str, str], list[Aging]] = defaultdict(list)
         self.passes: Counter[tuple[int, int]] = Counter()  # budget, scanned
         self.across: list[int] = []  # stalls that a switch or the edge of a slice fell into
         self.seen: Counter[str] = Counter()
-        self.begun: dict[tuple[int, str], tuple[int, tuple]] = {}
+        self.begun: dict[tuple[int, str], tuple[int, tuple[int, int, int]]] = {}
         self.span = Span(0, 0, 0)
         self.handlers = {
             name.removeprefix("on_"): getattr(self, name)
@@ -280,7 +281,7 @@ def duration(spans: list[Span]) -> float:
     return sum(span.end - span.begin for span in spans) / 1e6
 
 
-def from_json(text: str) -> dict:
+def from_json(text: str) -> dict[str, Any]:
     """Return the object that a mark in the recording holds; an empty one if it is cut off."""
     try:
         found = json.loads(text)

@@ -3,11 +3,12 @@
 import textwrap
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-from vmp.compare import nearest_rank
+from vmp.compare import Slice, nearest_rank
 from vmp.picture import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
 from vmp.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
 
@@ -170,8 +171,8 @@ def batch_sizes(picture: Picture) -> str | None:
     def paint(axes: Axes) -> None:
         for number, (label, sizes) in groups.items():
             aside = (number - (len(groups) - 1) / 2) * width / 4  # not to hide each other
-            x, y = zip(*shares(sizes, width), strict=True)
-            x = [place + aside for place in x]
+            places, y = zip(*shares(sizes, width), strict=True)
+            x = [place + aside for place in places]
             look = style(number) | {"linestyle": "none"}
             axes.vlines(x, 0, y, color=SERIES[number], linewidth=1.2)
             axes.plot(x, y, label=label, **look)
@@ -269,12 +270,12 @@ def generations(picture: Picture) -> str | None:
     return draw("generations", "Generations made over time", paint)
 
 
-def reached(ordered: list[int], time: int) -> float:
+def reached(ordered: Sequence[float], time: float) -> float:
     """Return the percentage of the ordered times that are at least `time`."""
     return 100 * (len(ordered) - bisect_left(ordered, time)) / len(ordered)
 
 
-def exceeded(ordered: list[int]) -> list[tuple[float, float]]:
+def exceeded(ordered: Sequence[float]) -> list[tuple[float, float]]:
     """Return (ms, percent of the stalls that took at least that), a hundred points or so."""
     total = len(ordered)
     chosen = {ordered[total - max(1, round(total * 10 ** (-step / 30)))] for step in range(150)}
@@ -365,10 +366,10 @@ def feedback(picture: Picture) -> str | None:
 REFAULTS = {"file": "vmstat.workingset_refault_file", "anon": "vmstat.workingset_refault_anon"}
 
 
-def refaults(report: dict, name: str, stolen: Callable[[dict], float]) -> str | None:
+def refaults(report: dict[str, Any], name: str, stolen: Callable[[Slice], float]) -> str | None:
     """Draw the refaults of ab's slices, by side; `stolen` tells the pages stolen in a slice."""
     slices = list(enumerate(report["slices"], 1))
-    lines = {}
+    lines: dict[str, list[tuple[int, float]]] = {}
     for kind, counter in REFAULTS.items():
         sides = {side: points(slices, side, counter, stolen) for side in "AB"}
         if any(value for values in sides.values() for _, value in values):
@@ -390,7 +391,10 @@ def refaults(report: dict, name: str, stolen: Callable[[dict], float]) -> str | 
 
 
 def points(
-    slices: Iterable[tuple[int, dict]], side: str, counter: str, stolen: Callable[[dict], float]
+    slices: Iterable[tuple[int, dict[str, Any]]],
+    side: str,
+    counter: str,
+    stolen: Callable[[Slice], float],
 ) -> list[tuple[int, float]]:
     """Return (slice, counter per 1,000 stolen pages) of one side's slices that have both."""
     return [

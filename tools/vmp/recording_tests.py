@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from vmp.common import OUT, REPO, Failure, run
 from vmp.guest_tests import vm_succeeds
@@ -22,21 +23,22 @@ def record(kernel: Path) -> tuple[Path, Path]:
     trace, ab = OUT / "test-trace.dat", OUT / "test-ab.json"
     for path in (trace, ab):
         path.unlink(missing_ok=True)
-    command = ["tools/record", "--strict", "--buffer", "32M", "-o", trace.relative_to(REPO), "--"]
-    command += [*RUN.split(), "--json", ab.relative_to(REPO)]
+    command = ["tools/record", "--strict", "--buffer", "32M", "-o", str(trace.relative_to(REPO))]
+    command += ["--", *RUN.split(), "--json", str(ab.relative_to(REPO))]
     vm_succeeds(["--kernel", kernel, "--cpus", "4", "--", *command], OUT / "test-record.log")
     return trace, ab
 
 
-def report_on(trace: Path, ab: Path) -> dict:
+def report_on(trace: Path, ab: Path) -> dict[str, Any]:
     """Return the figures that tools/report computes from the two."""
     figures = OUT / "test-figures.json"
     page = OUT / "test-report.html"
     run([TOOLS / "report", "-o", page, "--json", figures, trace, ab], "making the report")
-    return json.loads(figures.read_text())
+    found: dict[str, Any] = json.loads(figures.read_text())
+    return found
 
 
-def compare(figures: dict) -> None:
+def compare(figures: dict[str, Any]) -> None:
     """Raise Failure where the recording disagrees with the module's or with ab's counters."""
     recording = figures["recording"]
     if recording["lost_events"] or recording["gaps_of_unknown_size"]:
@@ -61,7 +63,7 @@ def compare(figures: dict) -> None:
         raise Failure("\n".join(wrong))
 
 
-def count_spans(trace: Path, figures: dict) -> None:
+def count_spans(trace: Path, figures: dict[str, Any]) -> None:
     """Raise Failure where KernelShark's plugin pairs other spans than there are."""
     built = OUT / "kernelshark"
     run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")
@@ -74,7 +76,7 @@ def count_spans(trace: Path, figures: dict) -> None:
             raise Failure(f"not {number} spans of {kind}, all closed:\n{text}")
 
 
-def run_all(report: Report) -> None:
+def run_all(report: Report, _full: bool) -> None:
     """Record a run, and compare the figures of the report and the spans of the plugin."""
     trace, ab = record(build_kernel(None, "plain"))
     figures = report_on(trace, ab)

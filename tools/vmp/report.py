@@ -1,30 +1,44 @@
-"""Results of tests, one line each as they come, and the count at the end."""
+"""Results of tests, one line each as they come, and the count and the minutes at the end."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from vmp.common import Failure
 
 
 class Report:
-    """Counts tests and prints a line for each."""
+    """Counts tests and prints a line for each, also into a log; for any number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path) -> None:
         self.passed = 0
         self.failed: list[str] = []
+        self.minutes: dict[str, float] = {}
+        self.start = time.monotonic()
+        self.lock = threading.RLock()
+        log.parent.mkdir(exist_ok=True)
+        self.log = log.open("w", buffering=1)
+
+    def say(self, *lines: str) -> None:
+        """Print lines that stay together."""
+        with self.lock:
+            for line in lines:
+                print(line, flush=True)
+                print(line, file=self.log)
 
     def add(self, name: str, reason: str | None, seconds: float | None = None) -> None:
         """Note one test; `reason` tells why it failed, None that it passed."""
         took = "" if seconds is None else f" ({seconds:.0f} s)"
-        if reason is None:
-            self.passed += 1
-            print(f"ok - {name}{took}", flush=True)
-        else:
-            self.failed.append(name)
-            print(f"not ok - {name}{took}", flush=True)
-            for line in reason.splitlines():
-                print(f"#   {line}", flush=True)
+        with self.lock:
+            if reason is None:
+                self.passed += 1
+                self.say(f"ok - {name}{took}")
+            else:
+                self.failed.append(name)
+                reasons = [f"#   {line}" for line in reason.splitlines()]
+                self.say(f"not ok - {name}{took}", *reasons)
 
     @contextmanager
     def check(self, name: str) -> Iterator[None]:
@@ -37,13 +51,27 @@ class Report:
             reason = str(failure)
         self.add(name, reason, time.monotonic() - start)
 
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        """Run the block as a group of tests, whose minutes are kept; a Failure fails it."""
+        start = time.monotonic()
+        try:
+            yield
+        except Failure as failure:
+            self.add(f"{name}: what its tests need", str(failure))
+        with self.lock:
+            self.minutes[name] = (time.monotonic() - start) / 60
+            self.note(f"group {name}: {self.minutes[name]:.1f} min")
+
     def note(self, text: str) -> None:
         """Print something worth knowing about the tests around it."""
-        print(f"# {text}", flush=True)
+        self.say(f"# {text}")
 
     def finish(self) -> int:
         """Print the closing lines and return the exit status."""
-        for name in self.failed:
-            print(f"# failed: {name}")
-        print(f"{self.passed} passed, {len(self.failed)} failed", flush=True)
+        groups = ", ".join(f"{name} {minutes:.1f}" for name, minutes in self.minutes.items())
+        total = (time.monotonic() - self.start) / 60
+        self.note(f"minutes: {groups}; {total:.1f} in all, as some ran beside others")
+        self.say(*(f"# failed: {name}" for name in self.failed))
+        self.say(f"{self.passed} passed, {len(self.failed)} failed")
         return 1 if self.failed or not self.passed else 0

@@ -6,19 +6,21 @@ import struct
 import tempfile
 from pathlib import Path
 
+from vmp import faults
 from vmp.common import CACHE, OUT, Failure, locked, run
-from vmp.guest_tests import GUEST, vm_succeeds
+from vmp.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
 from vmp.kernel import (
-    BUILD,
     HOOKS,
     PACKAGE,
     Version,
     apply_patches,
     build_kernel,
+    build_module,
     configure,
+    copied_build,
     fetch,
     hook_patches,
-    make,
+    make_targets,
     versions,
 )
 from vmp.report import Report
@@ -52,21 +54,20 @@ def applies(version: Version) -> None:
         )
 
 
-def compiles(version: Version) -> None:
-    """Compile mm/ of one release with the series, and our files with W=1."""
-    tree = apply_patches(version, hook_patches(None))
-    build = BUILD / version.package / "mm"
-    build.mkdir(parents=True, exist_ok=True)
-    configure(tree, build, "plain", True)
-    base = ["-C", tree, f"O={build}", "LOCALVERSION=", f"-j{os.cpu_count()}"]
-    log_path = build.parent / "mm.log"
-    with log_path.open("w") as log:
-        make([*base, "prepare"], log, f"preparing {version.point}", None)
-        make([*base, "mm/"], log, f"compiling mm/ of {version.point}", None)
-        make([*base, "W=1", "mm/vmscan_policy.o", "mm/vmscan.o"], log, "compiling with W=1", None)
-    warnings = [line for line in log_path.read_text().splitlines() if "warning:" in line]
+def compiles(version: Version, variant: str, count: int | None, *targets: str) -> Path:
+    """Compile a release with the first `count` patches or all, without a warning.
+
+    Returns the build tree, which the next call uses, too.
+    """
+    with locked(CACHE / "lock"):
+        tree = apply_patches(version, hook_patches(count))
+        build = copied_build(version, "steps")
+        configure(tree, build, variant, True)
+        log = make_targets(version, build, *targets)
+    warnings = [line for line in log.read_text().splitlines() if "warning:" in line]
     if warnings:
         raise Failure("\n".join(warnings))
+    return build
 
 
 def boots(kernel: Path) -> None:
@@ -102,15 +103,18 @@ def jump_sites(kernel: Path, known: dict[str, tuple[int, int]], key: str) -> lis
     return sites
 
 
-def instructions(kernel: Path, function: str) -> list[str]:
+def instructions(binary: Path, function: str) -> list[str]:
     """Return the disassembly of a function, an instruction a line."""
     command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}"]
-    listing = run([*command, kernel / "vmlinux"], "disassembling")
+    listing = run([*command, binary], "disassembling")
     return re.findall(r"^\s*([0-9a-f]+:\s+\S.*)$", listing, re.MULTILINE)
 
 
 def off_cost(on: Path, off: Path, key: str, hot: str, report: Report) -> None:
-    """Check what the point of `key` adds to the function `hot` while no policy is in force."""
+    """Check what the point of `key` adds to the function `hot` while no policy is in force.
+
+    `on` is a built kernel, `off` an object file of a build with the option off.
+    """
     known = symbols(on)
     start, size = known[hot]
     sites = jump_sites(on, known, key)
@@ -118,7 +122,7 @@ def off_cost(on: Path, off: Path, key: str, hot: str, report: Report) -> None:
     if len(sites) != expected or not all(start <= site < start + size for site in sites):
         where = ", ".join(f"{site:#x}" for site in sites) or "none"
         raise Failure(f"{hot}() is to have all {expected} branches on {key}; they are at: {where}")
-    code = instructions(on, hot)
+    code = instructions(on / "vmlinux", hot)
     for site in sites:
         branch = next(line for line in code if line.startswith(f"{site:x}:"))
         if "nop" not in branch:
@@ -149,25 +153,66 @@ def changed_lines() -> int:
     )
 
 
-def run_all(report: Report) -> None:
-    """Run the tests of the series."""
+def refused(kernel: Path, module: Path, message: str, log: Path) -> None:
+    """Check that a module does not load into a kernel, and that the kernel's log says why."""
+    script = f'insmod "{module}/vmscan_policy.ko" && echo loaded; dmesg'
+    status, text = vm(["--kernel", kernel, "--no-load", "--", "sh", "-c", script], log)
+    if status or message not in text or re.search(r"^loaded$", text, re.MULTILINE):
+        raise Failure(f"expected a refusal with '{message}' (status {status}): {log}\n{tail(text)}")
+
+
+def build_refused(kernel: Path) -> None:
+    """Check that a build against a kernel without the hooks stops with one #error."""
+    try:
+        build_module(kernel)
+    except Failure as failure:
+        errors = re.findall(r"error: #error .*", str(failure))
+        if len(errors) == 1 and "CONFIG_VMSCAN_POLICY" in errors[0]:
+            return
+        raise Failure(f"expected one #error that names the option, got:\n{failure}") from None
+    raise Failure("the module was built for a kernel without the hooks")
+
+
+def run_all(report: Report, full: bool) -> None:
+    """Check that the series applies and compiles patch by patch, and what it costs when off."""
     offered = versions()
+    newest = offered[-1]
+    on = build_kernel(None, "plain")
     report.note(f"the series changes {changed_lines()} lines of existing files in mm/")
-    for version in offered:
+    for version in offered if full else (offered[0], newest):
         with report.check(f"the series applies to {version.point}"):
             applies(version)
-    for version in (offered[0], offered[-1]):
-        with report.check(f"mm/ of {version.point} compiles without a warning"):
-            with locked(CACHE / "lock"):
-                compiles(version)
+    for count in range(1, len(hook_patches(None)) + 1):
+        with report.check(f"mm/ compiles without a warning up to patch {count}"):
+            compiles(newest, "plain", count, "mm/")
+    with report.check("vmscan.c and the registry compile with W=1"):
+        compiles(newest, "plain", None, "W=1", "mm/vmscan.o", "mm/vmscan_policy.o")
+    with report.check("vmscan.c compiles with the option off"):
+        off = compiles(newest, "off", None, "mm/vmscan.o") / "mm" / "vmscan.o"
+        for key, hot in POINTS.items():
+            with report.check(f"off, the point in {hot}() is nothing but its static branch"):
+                off_cost(on, off, key, hot, report)
+
+
+def run_releases(report: Report, _full: bool) -> None:
+    """Boot the oldest release, each part of the series, and a kernel with the option off."""
+    oldest = versions()[0]
+    kernel = build_kernel(oldest.point, "plain")
+    with report.check(f"mm/ of {oldest.point} compiles without a warning"):
+        compiles(oldest, "plain", None, "W=1", "mm/vmscan.o", "mm/vmscan_policy.o")
+    guest_suite(report, oldest.point, kernel, ["reclaim-exact", "slow-disk"], False)
     for count in range(1, len(hook_patches(None))):
         with report.check(f"the series builds and boots up to patch {count}"):
             boots(build_kernel(None, "plain", count))
-    on, off = build_kernel(None, "plain"), build_kernel(None, "off")
-    with report.check("the whole series boots"):
-        boots(on)
+    off = build_kernel(None, "off")
     with report.check("the series boots with the option off"):
         boots(off)
-    for key, hot in POINTS.items():
-        with report.check(f"off, the point in {hot}() is nothing but its static branch"):
-            off_cost(on, off, key, hot, report)
+    with report.check("insmod into a kernel without the hooks says so"):
+        module = build_module(build_kernel(None, "plain"))
+        refused(off, module, "this kernel has no reclaim policy hooks", OUT / "test-off.log")
+    with report.check("a build against a kernel without the hooks says so"):
+        build_refused(off)
+    with report.check("insmod of a module for another hook ABI says so"):
+        kernel = build_kernel(None, "plain")
+        module = build_module(kernel, faults.OTHER_ABI)
+        refused(kernel, module, "was built for hook ABI", OUT / "test-abi.log")

@@ -4,7 +4,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from vmp.common import CACHE, OUT, REPO, Failure, run
+from vmp.common import CACHE, OUT, REPO, Failure, Words, run
 from vmp.kernel import build_kernel, build_module, find_version, hook_patches, hooked_source
 from vmp.report import Report
 
@@ -36,8 +36,8 @@ TRACE_IGNORED = "COMPLEX_MACRO,MACRO_ARG_REUSE,OPEN_ENDED_LINE,PARENTHESIS_ALIGN
 def checkpatch(tree: Path, arguments: list[str | Path]) -> None:
     """Run the kernel's checkpatch --strict; raises Failure with what it found."""
     script = tree / "scripts" / "checkpatch.pl"
-    command = ["perl", script, "--strict", "--no-tree", "--no-summary", "--terse", *arguments]
-    fail_on_output(command, "checkpatch")
+    options = ["--strict", "--no-tree", "--no-summary", "--terse"]
+    fail_on_output(["perl", script, *options, *arguments], "checkpatch")
 
 
 def fail_on_output(command: list[str | Path], what: str) -> None:
@@ -53,7 +53,7 @@ def module_warnings(kernel: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         copies = [REPO / "Kbuild", REPO / "dkms.conf", REPO / "module", REPO / "kunit"]
         run(["cp", "-r", *copies, name], "copying the module's sources")
-        command = ["make", "-C", kernel / "headers", f"M={name}", "W=1", "C=2", "modules"]
+        command = ["make", "-C", f"{kernel}/headers", f"M={name}", "W=1", "C=2", "modules"]
         output = run(["bash", "-c", '"$@" 2>&1', "make", *command], "building with W=1 and sparse")
     warnings = [line for line in output.splitlines() if "warning:" in line or "error:" in line]
     if warnings:
@@ -65,7 +65,7 @@ def trace_branches(kernel: Path) -> int:
 
     Raises Failure when an event has none: then something is done for it when it is off, too.
     """
-    module = build_module(kernel, []) / "vmscan_policy.ko"
+    module = build_module(kernel) / "vmscan_policy.ko"
     table = run(["objdump", "-r", "-j", "__jump_table", module], "reading the module's branches")
     branches = re.findall(r"__tracepoint_(\w+)", table)
     events = re.findall(r"^TRACE_EVENT(?:_FN)?\((\w+),", TRACE_HEADER.read_text(), re.MULTILINE)
@@ -90,15 +90,16 @@ def dkms_build(kernel: Path) -> None:
         source.mkdir(parents=True)
         files = ["Kbuild", "dkms.conf", "module", "kunit"]
         run(["cp", "-r", *(REPO / file for file in files), source], "copying the sources")
-        options = ["--dkmstree", tree, "--sourcetree", source.parent, "-m", name, "-v", version]
-        kernel_options = ["-k", release, "--kernelsourcedir", kernel / "headers"]
+        trees: Words = ["--dkmstree", tree, "--sourcetree", source.parent]
+        options = [*trees, "-m", name, "-v", version]
+        kernel_options: Words = ["-k", release, "--kernelsourcedir", kernel / "headers"]
         run(["dkms", "add", *options], "dkms add")
         run(["dkms", "build", *options, *kernel_options], "dkms build")
         if not list(tree.rglob(f"{name}.ko*")):
             raise Failure("dkms built no module")
 
 
-def run_all(report: Report) -> None:
+def run_all(report: Report, _full: bool) -> None:
     """Run the static checks."""
     tree = hooked_source(find_version(None))
     for patch in hook_patches(None):
@@ -116,17 +117,21 @@ def run_all(report: Report) -> None:
         run_shell = first_lines(TOOLS, "bash") + [REPO / ".ci" / "run"]
         fail_on_output(["shellcheck", "-x", "-P", "SCRIPTDIR", *run_shell], "shellcheck")
     python = [TOOLS, *first_lines(TOOLS, "python3")]
-    ruff = CACHE / "venv" / "bin" / "ruff"
-    config = ["--config", TOOLS / "ruff.toml", "--no-cache", "-q"]
+    programs = CACHE / "venv" / "bin"
+    ruff = programs / "ruff"
+    config: Words = ["--config", TOOLS / "ruff.toml", "--no-cache", "-q"]
     with report.check("ruff check"):
         fail_on_output([ruff, "check", *config, *python], "ruff")
     with report.check("ruff format"):
         fail_on_output([ruff, "format", "--check", *config, *python], "ruff")
+    with report.check("mypy --strict"):
+        settings: Words = ["--config-file", TOOLS / "mypy.ini", "--no-error-summary"]
+        fail_on_output([programs / "mypy", *settings, *python], "mypy")
     with report.check("man pages"):
         pages = sorted((TOOLS / "man").glob("*.1"))
         fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
     with report.check("unit tests of the tools"):
-        run(["python3", "-m", "unittest", "discover", "-s", TOOLS / "tests"], "unit tests")
+        run([programs / "pytest", TOOLS / "tests"], "unit tests")
     with report.check("KernelShark's plugin builds and pairs events"):
         built = OUT / "kernelshark"
         run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")

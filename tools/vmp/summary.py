@@ -1,6 +1,7 @@
 """What a report says in the terminal, and its figures as JSON."""
 
 import json
+from typing import Any
 
 from vmp import picture, words
 from vmp.compare import MODULE_COUNTERS
@@ -14,7 +15,8 @@ LABEL, COLUMN = 44, 14  # characters
 def figures_json(contents: Contents, left_out: list[str]) -> str:
     """Return all that was computed from the recording, as JSON."""
     shown = contents.picture
-    found: dict = {"format": 1, "left_out": left_out, "recording": None, "groups": {}, "runs": []}
+    found: dict[str, Any] = {"format": 1, "left_out": left_out, "recording": None}
+    found |= {"groups": {}, "runs": []}
     if shown:
         begin, end = shown.bounds()
         found["recording"] = {
@@ -49,9 +51,8 @@ def columns(cells: list[str]) -> str:
     return (cells[0].ljust(LABEL) + "".join(cell.rjust(COLUMN) for cell in cells[1:])).rstrip()
 
 
-def recording_lines(contents: Contents) -> list[str]:
+def recording_lines(shown: picture.Picture, contents: Contents) -> list[str]:
     """Return the figures of the recording as text: whole, and by group or beside ab's."""
-    shown = contents.picture
     groups = shown.groups()
     lines = [f"{number}: {label}" for number, label in enumerate(groups, 1)]
     sums = [shown.whole(), *(picture.figures(spans) for spans in groups.values())]
@@ -71,7 +72,7 @@ def recording_lines(contents: Contents) -> list[str]:
     return lines
 
 
-def table_lines(report: dict) -> list[str]:
+def table_lines(report: dict[str, Any]) -> list[str]:
     """Return the rows of an A/B table that have a mark, but no totals and counters."""
     chosen = [
         entry
@@ -93,7 +94,7 @@ def render(contents: Contents, left_out: list[str]) -> str:
         first = [f"{contents.source}: {(end - begin) / 1e6:.1f} s of Linux {contents.kernel}"]
         lost = words.lost_sentence(contents.picture)
         blocks.append(first + ([f"EVENTS ARE MISSING: {lost}"] if lost else []))
-        blocks.append(recording_lines(contents))
+        blocks.append(recording_lines(contents.picture, contents))
     blocks += [table_lines(report) for _, report in contents.reports]
     if left_out:
         blocks.append(["left out:", *(f"  {what}" for what in left_out)])

@@ -7,11 +7,13 @@ import html
 import io
 import re
 from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.typing import RcKeyType
 
 # Drawn in a colour that stands for a variable of the page's style sheet.
 INK, MUTED, GRID, SHADE, PAPER = "#0a0a01", "#0a0a02", "#0a0a03", "#0a0a04", "#0a0a05"
@@ -24,7 +26,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1)), (0, (8, 3)))
 WIDTH, HEIGHT = 400, 255  # units of the SVG, without a legend; it is scaled to its place
 LEGEND_LINE = 18  # units
-STYLE = {
+STYLE: dict[RcKeyType, Any] = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
     "axes.grid": True,
@@ -56,7 +58,7 @@ STYLE = {
 }
 
 
-def style(index: int) -> dict:
+def style(index: int) -> dict[str, Any]:
     """Return how the line `index` looks: colour, marker and dashes, all different for six."""
     index %= len(SERIES)
     hollow = {"markerfacecolor": PAPER} if index % 2 else {}

@@ -1,5 +1,7 @@
 """Printing a comparison as a table in the form that mailing lists use."""
 
+from typing import Any
+
 from vmp.compare import MODULE_COUNTERS
 
 COLUMNS = ("Before", "After", "Delta", "Percent", "Spread A", "Spread B", "Sig")
@@ -35,7 +37,7 @@ def line(label: str, cells: tuple[str, ...]) -> str:
     ).rstrip()
 
 
-def row(entry: dict) -> str:
+def row(entry: dict[str, Any]) -> str:
     """Format one row as compare.summarize() returns it."""
     spreads = [None if entry[k] is None else 100 * entry[k] for k in ("spread_a", "spread_b")]
     cells = (
@@ -60,7 +62,7 @@ def footnote(pairs: int) -> str:
     )
 
 
-def lost_note(slices: list[dict]) -> str:
+def lost_note(slices: list[dict[str, Any]]) -> str:
     """Say how many trace events of all slices were lost; '' if none were."""
     lost = sum(piece.get("events_lost", 0) for piece in slices)
     return (
@@ -68,7 +70,7 @@ def lost_note(slices: list[dict]) -> str:
     )
 
 
-def heading(report: dict) -> str:
+def heading(report: dict[str, Any]) -> str:
     """Return the lines above the table: what was compared, and where."""
     where, what = report["environment"], report["settings"]
     abi = where["abi"]
@@ -83,7 +85,7 @@ def heading(report: dict) -> str:
     )
 
 
-def render(report: dict) -> str:
+def render(report: dict[str, Any]) -> str:
     """Return the whole text of a report: heading, table and footnote."""
     lines = [heading(report), "", line("", COLUMNS)]
     for title, rows in report["summary"].items():

@@ -72,6 +72,7 @@ def report_lines(path: Path) -> Iterator[Iterable[str]]:
             )
         except FileNotFoundError:
             raise Failure("trace-cmd is not installed: run tools/setup") from None
+        assert child.stdout
         with child:
             try:
                 yield child.stdout

@@ -1,5 +1,7 @@
 """How the figures of a recording are called, and what is said about them as text."""
 
+from typing import Any
+
 from vmp.picture import Picture
 from vmp.table import number, percent
 
@@ -82,7 +84,7 @@ def countable(name: str) -> bool:
     return not (name.startswith("stall_") or name.endswith("_per_1000"))
 
 
-def comparison_rows(rows: list[dict]) -> list[list[str]]:
+def comparison_rows(rows: list[dict[str, Any]]) -> list[list[str]]:
     """Return rows of match.row() as text."""
     return [
         [

@@ -1,0 +1,55 @@
+"""Which groups of tests a change can break."""
+
+from fnmatch import fnmatch
+
+from vmp.common import REPO, Failure, Words, run
+
+GUESTS = ("slow", "plain", "debug")
+# The groups that a path can break; the first pattern that fits counts, and '*' takes '/', too.
+RULES = (
+    (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "mutants")),
+    (("tools/tests/guest/*",), ("static", *GUESTS, "mutants")),
+    (("tools/vmp/mutants.py",), ("static", "mutants")),
+    (("tools/vmp/series_tests.py",), ("static", "series", "releases")),
+    (("tools/vmp/recording_tests.py",), ("static", "recording")),
+    (("tools/ab", "tools/vmscanctl", "tools/workloads/*"), ("static", "plain", "recording")),
+    (("tools/record", "tools/vmp/recording.py", "tools/vmp/children.py"),
+     ("static", "plain", "recording")),
+    (("tools/report", "tools/shark", "tools/kernelshark/*"), ("static", "recording")),
+    (("tools/tests/*", "tools/vmp/static_tests.py", "tools/vmp/changed.py", "tools/demo"),
+     ("static",)),
+    (("dkms.conf", "tools/ruff.toml", "tools/mypy.ini", "tools/pytest.ini"), ("static",)),
+    (("*.md", "docs/*", "tools/man/*", "tools/pictures/*", "COPYING", ".gitignore"), ("static",)),
+    (("tools/vm", "tools/vmp/guest.py", "tools/vmp/guest_tests.py"),
+     ("static", *GUESTS, "recording")),
+    (("tools/vmp/kernel.py", "tools/vmp/common.py", "tools/vmp/report.py"), ()),
+    (("tools/vmp/*",), ("static", "plain", "recording")),
+)  # fmt: skip
+
+
+def can_break(path: str, offered: set[str]) -> set[str]:
+    """Return the groups of those `offered` that a path can break: all, if no rule knows better."""
+    for patterns, groups in RULES:
+        if any(fnmatch(path, pattern) for pattern in patterns):
+            return offered & set(groups or offered)
+    return offered
+
+
+def changed_paths(revision: str) -> list[str]:
+    """Return the paths that differ from a git revision, those that git does not know too."""
+    git: Words = ["git", "-C", REPO]
+    try:
+        listed = run([*git, "diff", "--name-only", revision, "--"], "git diff")
+    except Failure as failure:
+        raise Failure(f"--changed {revision}: give a revision that git knows ({failure})") from None
+    listed += run([*git, "ls-files", "--others", "--exclude-standard"], "git ls-files")
+    return sorted(set(listed.splitlines()))
+
+
+def groups(revision: str, offered: set[str]) -> dict[str, list[str]]:
+    """Return the groups that what has changed since a revision can break, each with the paths."""
+    reasons: dict[str, list[str]] = {}
+    for path in changed_paths(revision):
+        for group in can_break(path, offered):
+            reasons.setdefault(group, []).append(path)
+    return reasons
