@@ -8,8 +8,12 @@ modules modules_install clean:
 demo: setup
 	tools/demo
 
+# What a change can break. test-full: every release, patch and setting, and the mutants.
 test: setup
 	tools/test
+
+test-full: setup
+	tools/test --full
 
 setup:
 	tools/setup
@@ -18,4 +22,4 @@ setup:
 kernelshark:
 	$(MAKE) -C tools/kernelshark OUT=$(CURDIR)/out/kernelshark
 
-.PHONY: modules modules_install clean demo test setup kernelshark
+.PHONY: modules modules_install clean demo test test-full setup kernelshark
