@@ -269,10 +269,11 @@ need_disk() {
 	exit 4
 }
 
-# slow_new [SIZE]: a file system at $FS on a disk that can be slow, or on one of that size
-# that is made of memory. Without a journal, which would be as slow.
+# slow_new DEVICE|SIZE: a file system at $FS on that disk, which can be slow, or on one of
+# that size that is made of memory. Without a journal, which would be as slow.
 slow_new() {
-	if [[ ${1:-} ]]; then
+	slow_disk=$1
+	if [[ ! -b $slow_disk ]]; then
 		truncate -s "$1" "$WORK/image"
 		slow_disk=$(losetup --find --show "$WORK/image")
 	fi

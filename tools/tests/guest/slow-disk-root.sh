@@ -103,7 +103,7 @@ run() {
 }
 
 spare -1000
-slow_new
+slow_new "$slow_disk"
 dd if=/dev/zero of="$FS/data" bs=1M count=400 conv=fsync status=none
 slow_load "$(slow_table 8000)"
 raise_dirty_limits

@@ -42,7 +42,7 @@ run() {
 # What it leaves behind would be called when a task sleeps.
 rmmod vmscan_policy
 insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
-slow_new
+slow_new "$slow_disk"
 slow_load "$(slow_table 5000)"
 run stock continue stock stock youngest
 ((status == 137 && ooms > 0)) || fail "stock was to be OOM-killed"

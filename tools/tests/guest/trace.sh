@@ -180,7 +180,7 @@ set_throttle feedback all
 wait_until is_busy || fail "no $missing is counted"
 load_end
 memcg_remove
-slow_new
+slow_new "$slow_disk"
 memcg_new 16M
 # All that is written waits for the disk, for longer than any kernel takes to scan it.
 set_dirty_limits 100 99
