@@ -253,9 +253,14 @@ MUTANTS = (
 
 
 def kunit_case(text: str) -> str:
-    """Return the suite or case that failed last in the parser's words: the outermost."""
+    """Return the suite or case that failed last in the parser's words: the outermost.
+
+    Raises Failure when none did: then it had nothing to judge, and has caught nothing.
+    """
     found = re.findall(r"\[FAILED\] (.*)", text)
-    return found[-1].strip() if found else text.splitlines()[0]
+    if not found:
+        raise Failure(text)
+    return str(found[-1]).strip()
 
 
 def caught_by(mutant: Mutant) -> str:

@@ -199,11 +199,14 @@ def run_releases(report: Report, _full: bool) -> None:
     oldest = versions()[0]
     kernel = build_kernel(oldest.point, "plain")
     with report.check(f"mm/ of {oldest.point} compiles without a warning"):
+        compiles(oldest, "plain", None, "mm/")
         compiles(oldest, "plain", None, "W=1", "mm/vmscan.o", "mm/vmscan_policy.o")
     guest_suite(report, oldest.point, kernel, ["reclaim-exact", "slow-disk"], False)
     for count in range(1, len(hook_patches(None))):
         with report.check(f"the series builds and boots up to patch {count}"):
             boots(build_kernel(None, "plain", count))
+    with report.check("the whole series boots"):
+        boots(build_kernel(None, "plain"))
     off = build_kernel(None, "off")
     with report.check("the series boots with the option off"):
         boots(off)

@@ -36,6 +36,7 @@ left=128
 # was 0.044 below stock.
 tolerance=0.02
 rounds=2
+! full || rounds=3
 settings=("${scan_settings[0]}" "budget continue")
 ! full || settings=("${scan_settings[@]}")
 # Seconds, in which half of the memory changes hands.

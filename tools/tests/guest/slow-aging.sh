@@ -29,6 +29,7 @@ wait_for_request() { wait_until is_requested || fail "nobody asks a worker to ag
 load_start
 load_fault_module
 rounds=2
+! full || rounds=5
 for ((i = 0; i < rounds; i++)); do
 	set_scan budget async
 	wait_for_request

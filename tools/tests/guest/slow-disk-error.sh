@@ -5,6 +5,7 @@ set -euo pipefail
 trap clean_up EXIT
 
 mib=96 # in a memcg of 32 MiB
+! full || mib=$(scaled 192 96)
 
 # is_throttled BEFORE: ten times more than that?
 is_throttled() {

@@ -43,7 +43,10 @@ victim() {
 
 seconds=15
 scans=(budget)
-! full || scans+=(stock)
+if full; then
+	seconds=20
+	scans=(stock budget stock)
+fi
 kswapd=$(pgrep -x kswapd0)
 
 # Of the machine, and kswapd's CPU time in ms.
