@@ -150,6 +150,9 @@ refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memc
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
 check_log
+# More than the log takes from that place.
+refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
+refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 
 for file in abi {flush,scan,aging,writeback,throttle}/stats aging/in_effect; do
 	[[ $(stat -c %a "$POLICY/$file") == 444 ]] || fail "$file has a mode for writing"
