@@ -1,5 +1,7 @@
 """Results of tests, one line each as they come, and the count and the minutes at the end."""
 
+import os
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -7,6 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vmp.common import Failure
+
+
+def stolen() -> float:
+    """Return how long CPUs of this machine had work while its host ran others, in seconds."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 class Report:
@@ -17,6 +25,7 @@ class Report:
         self.failed: list[str] = []
         self.minutes: dict[str, float] = {}
         self.start = time.monotonic()
+        self.stolen = stolen()
         self.lock = threading.RLock()
         log.parent.mkdir(exist_ok=True)
         self.log = log.open("w", buffering=1)
@@ -72,6 +81,11 @@ class Report:
         groups = ", ".join(f"{name} {minutes:.1f}" for name, minutes in self.minutes.items())
         total = (time.monotonic() - self.start) / 60
         self.note(f"minutes: {groups}; {total:.1f} in all, as some ran beside others")
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.note(
+            f"CPU minutes: {(used.ru_utime + used.ru_stime) / 60:.1f}, and "
+            f"{(stolen() - self.stolen) / 60:.1f} that the machine's host gave to others"
+        )
         self.say(*(f"# failed: {name}" for name in self.failed))
         self.say(f"{self.passed} passed, {len(self.failed)} failed")
         return 1 if self.failed or not self.passed else 0
