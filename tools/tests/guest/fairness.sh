@@ -17,7 +17,9 @@ fairness_clean_up() {
 
 	((${#hog_pids[@]} == 0)) || kill "${hog_pids[@]}"
 	echo $$ >"$CGROUPS/cgroup.procs"
-	# Text that others have mapped would keep it around, see memcg_remove().
+	# Text that others have mapped would keep it around, see memcg_remove(); what stays is
+	# the runner's to reclaim.
+	echo 0 >"$self/memory.min"
 	echo 1G 2>/dev/null >"$self/memory.reclaim" || true
 	rmdir "$self"
 	clean_up "$status"

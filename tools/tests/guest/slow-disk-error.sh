@@ -13,7 +13,8 @@ is_throttled() {
 	(($(throttled) > $1 + 10))
 }
 
-has_ended() { [[ ! -d /proc/$writer ]]; }
+# Nobody may have waited for it yet.
+has_ended() { [[ ! -d /proc/$writer || $(<"/proc/$writer/stat") == *") Z "* ]]; }
 
 set_throttle feedback all
 # Else a write waits for dirty pages to get fewer, before reclaim sees them.
