@@ -28,11 +28,6 @@ class Mutant(Edit):
         return self.path.startswith("mm/")
 
 
-def locked_text(lock: str, body: str, unlock: str) -> tuple[str, str]:
-    """Return the text of a critical section, and the same without the lock."""
-    return f"\t{lock}\n{body}\t{unlock}\n", body
-
-
 FLUSH, SCAN, AGING = "module/flush.c", "module/scan.c", "module/aging.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
 CONTROL, REGISTRY = "module/control.c", "mm/vmscan_policy.c"
@@ -184,12 +179,11 @@ MUTANTS = (
     Mutant(
         "control-unlocked",
         CONTROL,
-        *locked_text(
-            "mutex_lock(&control_lock);",
-            "\tchoice = current_choice;\n\tchoice.policy[point] = policy;\n"
-            "\terr = publish(&choice);\n",
-            "mutex_unlock(&control_lock);",
-        ),
+        "\tmutex_lock(&control_lock);\n\tchoice = current_choice;\n"
+        "\tchoice.policy[point] = policy;\n\terr = publish(&choice);\n"
+        "\tmutex_unlock(&control_lock);\n",
+        "\tchoice = current_choice;\n\tchoice.policy[point] = policy;\n"
+        "\terr = publish(&choice);\n",
         "switch",
         True,
     ),
