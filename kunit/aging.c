@@ -6,9 +6,7 @@
 
 struct decide_case {
 	const char *name;
-	struct vmscan_gens gens;
-	unsigned long evictable;
-	int priority;
+	struct vmscan_pass pass;
 	/* what stop, continue, async do */
 	enum vmp_age want[3];
 };
@@ -16,39 +14,46 @@ struct decide_case {
 #define NO	VMP_AGE_NO
 #define NOW	VMP_AGE_NOW
 #define LATER	VMP_AGE_LATER
-#define GENS(nr, ...) { .max_seq = 9, .nr_gens = nr, .nr_pages = { __VA_ARGS__ } }
+#define GENS(prio, nr, ...) \
+	{ .priority = prio, .nr_gens = nr, .nr_pages = { __VA_ARGS__ } }
 
 static const struct decide_case decide_cases[] = {
-	{ "no cold generation", GENS(2, 50, 50), 100, 12, { NO, NOW, NOW } },
-	{ "a single generation", GENS(1, 100), 100, 12, { NO, NOW, NOW } },
-	{ "no cold generation, raised", GENS(2, 50, 50), 100, 11,
+	{ "no cold generation", GENS(12, 2, 50, 50),
+	  { NO, NOW, NOW } },
+	{ "a single generation", GENS(12, 1, 100),
+	  { NO, NOW, NOW } },
+	{ "no cold generation, raised", GENS(11, 2, 50, 50),
 	  { NOW, NOW, NOW } },
-	{ "nothing at all", GENS(2, 0, 0), 0, 0, { NOW, NOW, NOW } },
-	{ "three, few old", GENS(3, 24, 40, 36), 100, 12, { NO, NO, NO } },
-	{ "three, few old, raised", GENS(3, 24, 40, 36), 100, 11,
+	{ "nothing at all", GENS(0, 2, 0, 0),
+	  { NOW, NOW, NOW } },
+	{ "three, few old", GENS(12, 3, 24, 40, 36),
+	  { NO, NO, NO } },
+	{ "three, few old, raised", GENS(11, 3, 24, 40, 36),
 	  { NOW, NOW, NO } },
-	{ "three, just not few old, raised", GENS(3, 25, 40, 35), 100, 11,
+	{ "three, just not few old, raised", GENS(11, 3, 25, 40, 35),
 	  { NO, NOW, NO } },
-	{ "three, many young", GENS(3, 30, 19, 51), 100, 12, { NO, NO, NO } },
-	{ "three, many young, raised", GENS(3, 30, 19, 51), 100, 11,
+	{ "three, many young", GENS(12, 3, 30, 19, 51),
+	  { NO, NO, NO } },
+	{ "three, many young, raised", GENS(11, 3, 30, 19, 51),
 	  { NOW, NOW, NO } },
-	{ "three, just not many young, raised", GENS(3, 30, 20, 50), 100, 11,
+	{ "three, just not many young, raised", GENS(11, 3, 30, 20, 50),
 	  { NO, NOW, NO } },
-	{ "three, old ones run out", GENS(3, 99, 1600, 1501), 3200, 12,
+	{ "three, old ones run out", GENS(12, 3, 99, 1600, 1501),
 	  { NO, NO, LATER } },
-	{ "three, old ones run out, raised", GENS(3, 99, 1600, 1501), 3200, 3,
+	{ "three, old ones run out, raised", GENS(3, 3, 99, 1600, 1501),
 	  { NOW, NOW, LATER } },
-	{ "three, old ones just don't run out", GENS(3, 100, 1600, 1500), 3200,
-	  12, { NO, NO, NO } },
-	{ "three, old one empty", GENS(3, 0, 50, 50), 100, 12,
+	{ "three, old ones just don't run out", GENS(12, 3, 100, 1600, 1500),
+	  { NO, NO, NO } },
+	{ "three, old one empty", GENS(12, 3, 0, 50, 50),
 	  { NO, NO, LATER } },
-	{ "four, last priority", GENS(4, 1, 1, 1, 97), 100, 0, { NO, NO, NO } },
+	{ "four, last priority", GENS(0, 4, 1, 1, 1, 97),
+	  { NO, NO, NO } },
 };
 
 static void decide_desc(const struct decide_case *c, char *desc)
 {
 	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s, priority %d", c->name,
-		 c->priority);
+		 c->pass.priority);
 }
 
 KUNIT_ARRAY_PARAM(decide, decide_cases, decide_desc);
@@ -61,8 +66,7 @@ static void decide_test(struct kunit *test)
 
 	for (aging = VMP_AGING_STOP; aging <= VMP_AGING_ASYNC; aging++)
 		KUNIT_EXPECT_EQ_MSG(test,
-				    vmp_aging_decide(aging, &c->gens,
-						     c->evictable, c->priority),
+				    vmp_aging_decide(aging, &c->pass),
 				    c->want[aging], "%s", names[aging]);
 }
 

@@ -3,6 +3,7 @@
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/memcontrol.h>
 #include <linux/percpu-refcount.h>
@@ -59,11 +60,17 @@ static void remove_memcg(unsigned int i)
 		percpu_ref_kill(&memcgs[i]->css.refcnt);
 }
 
-/* The reference counter goes to atomic mode after a while. */
-static void wait_released(unsigned int i)
+/* The reference counter goes to atomic mode after a while. One that is wrong never gets there. */
+static void wait_released(struct kunit *test, unsigned int i)
 {
-	while (!percpu_ref_is_zero(&memcgs[i]->css.refcnt))
+	static bool stuck;
+	unsigned long end = jiffies + 60 * HZ;
+
+	while (!stuck && !percpu_ref_is_zero(&memcgs[i]->css.refcnt)) {
+		stuck = time_after(jiffies, end);
 		schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_EXPECT_FALSE(test, stuck);
 }
 
 static void queue_exit(struct kunit *test)
@@ -78,7 +85,7 @@ static void queue_exit(struct kunit *test)
 		if (!memcgs[i])
 			continue;
 		remove_memcg(i);
-		wait_released(i);
+		wait_released(test, i);
 		percpu_ref_exit(&memcgs[i]->css.refcnt);
 		memcgs[i] = NULL;
 	}
@@ -208,14 +215,14 @@ static void removed_test(struct kunit *test)
 
 	complete_all(&gate);
 	vmp_aging_queue_drain(queue);
-	wait_released(0);
+	wait_released(test, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&nr_released), 1);
 }
 
 static void gone_test(struct kunit *test)
 {
 	remove_memcg(0);
-	wait_released(0);
+	wait_released(test, 0);
 
 	KUNIT_EXPECT_EQ(test, add(0, 0), VMP_GONE);
 	/* It has left its slot free, and took nothing else with it. */
@@ -241,8 +248,8 @@ static void unload_test(struct kunit *test)
 	/* Ends only if the requests have given all references back. */
 	remove_memcg(0);
 	remove_memcg(1);
-	while (atomic_read(&nr_released) < 2)
-		schedule_timeout_uninterruptible(1);
+	wait_released(test, 0);
+	wait_released(test, 1);
 }
 
 static struct kunit_case queue_cases[] = {

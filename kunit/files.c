@@ -105,7 +105,7 @@ struct number_case {
 
 #define UNCHANGED	77777
 #define FOLIOS(text, err, want) \
-	{ text, VMP_FLUSH_FOLIOS_MIN, VMP_FLUSH_FOLIOS_MAX, err, want }
+	{ text, 1, VMSCAN_FLUSH_MAX_FOLIOS, err, want }
 #define SWITCH(text, err, want) { text, 0, 1, err, want }
 
 static const struct number_case number_cases[] = {

@@ -2,22 +2,18 @@
 /* The registry in mm/vmscan_policy.c, which the module leaves to the tests. */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #include "../module/internal.h"
 #include "readers.h"
 
-static enum vmscan_defer test_defer(const struct vmscan_flush_ctx *ctx,
-				    const struct folio *folio)
+static unsigned int test_group(const struct vmscan_group *group)
 {
-	return VMSCAN_DEFER;
-}
-
-/* Leaves all folios to the core, which keeps them. */
-static void test_drain(struct vmscan_flush_ctx *ctx)
-{
+	return 0;
 }
 
 static struct vmscan_policy_ops first, second;
@@ -31,15 +27,14 @@ static struct vmscan_policy_ops make_ops(const char *name)
 	};
 }
 
+/* The set that a reclaimer asks. */
 static const struct vmscan_policy_ops *read_ops(void)
 {
-	const struct vmscan_policy_ops *ops;
-	int idx;
+	struct vmscan_round round = {};
 
-	ops = vmscan_policy_enter(&idx);
-	vmscan_policy_exit(idx);
+	vmscan_throttle_ask(&round);
 
-	return ops;
+	return round.ops;
 }
 
 static int registry_suite_init(struct kunit_suite *suite)
@@ -47,8 +42,7 @@ static int registry_suite_init(struct kunit_suite *suite)
 	vmp_control_detach();
 	first = make_ops("first");
 	second = make_ops("second");
-	second.defer_pageout = test_defer;
-	second.drain = test_drain;
+	second.flush_group = test_group;
 
 	return 0;
 }
@@ -60,95 +54,71 @@ static void registry_suite_exit(struct kunit_suite *suite)
 
 static void registry_exit(struct kunit *test)
 {
-	const struct vmscan_policy_ops *ops = read_ops();
+	const struct vmscan_policy_ops *ops;
 
 	/* A test that failed half-way leaves its set behind. */
 	vmscan_policy_set_bypass(false);
+	ops = read_ops();
 	if (ops)
-		vmscan_policy_unregister(ops);
+		vmscan_policy_publish(ops, NULL);
 }
 
 static void invalid_test(struct kunit *test)
 {
 	struct vmscan_policy_ops ops;
 
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(NULL), -EINVAL);
-
 	ops = make_ops(NULL);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EINVAL);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, &ops), -EINVAL);
 
 	ops = make_ops("");
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EINVAL);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, &ops), -EINVAL);
 
 	ops = make_ops("older");
 	ops.abi = VMSCAN_POLICY_ABI - 1;
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, &ops), -EPROTONOSUPPORT);
 
 	ops = make_ops("newer");
 	ops.abi = VMSCAN_POLICY_ABI + 1;
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, &ops), -EPROTONOSUPPORT);
 
-	ops = make_ops("nobody's");
+	ops = make_ops("not a module");
 	ops.owner = NULL;
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -ENODEV);
-
-	ops = make_ops("no drain");
-	ops.defer_pageout = test_defer;
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EBADR);
-
-	ops = make_ops("no defer");
-	ops.drain = test_drain;
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&ops), -EBADR);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, &ops), -ENODEV);
 
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
 }
 
-static void register_test(struct kunit *test)
-{
-	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
-	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&first), 0);
-	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
-
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&first), -EBUSY);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&second), -EBUSY);
-	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
-
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&second), -ENOENT);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(NULL), -ENOENT);
-	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
-
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&first), 0);
-	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&first), -ENOENT);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(NULL), -ENOENT);
-}
-
-static void replace_test(struct kunit *test)
+static void publish_test(struct kunit *test)
 {
 	struct vmscan_policy_ops newer = make_ops("newer");
 
 	newer.abi = VMSCAN_POLICY_ABI + 1;
 
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(NULL, &first), -ENOENT);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), -ENOENT);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&first, &second), -ENOENT);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&first, NULL), -ENOENT);
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
 
-	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&first), 0);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &newer),
-			-EPROTONOSUPPORT);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, NULL), -EINVAL);
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(NULL, &first), 0);
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
 
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), 0);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, &second), -EBUSY);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, &first), -EBUSY);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, NULL), -EBUSY);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(NULL, NULL), -EBUSY);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&first, &newer), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &first);
+
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&first, &second), 0);
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &second);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), -ENOENT);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&first), -ENOENT);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&second), 0);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, NULL), 0);
+	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, NULL), -ENOENT);
 }
 
 static void bypass_test(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&second), 0);
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(NULL, &second), 0);
 	vmscan_policy_set_bypass(true);
 	KUNIT_EXPECT_TRUE(test, vmscan_policy_bypassed());
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
@@ -157,21 +127,22 @@ static void bypass_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, vmscan_policy_bypassed());
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), &second);
 
-	/* Whoever registers next must not inherit it. */
+	/* Whoever publishes next must not inherit it. */
 	vmscan_policy_set_bypass(true);
-	KUNIT_EXPECT_EQ(test, vmscan_policy_unregister(&second), 0);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, NULL), 0);
 	KUNIT_EXPECT_FALSE(test, vmscan_policy_bypassed());
 }
 
+/* Not while it is being patched: the key has another value then. */
 static bool flush_branch(void)
 {
-	return static_key_enabled(&vmscan_flush_key);
+	return atomic_read(&vmscan_flush_key.key.enabled) == 1;
 }
 
 /* From a work item: soon, or when half a minute has passed. */
-static bool branch_becomes(bool on)
+static bool branch_becomes(bool on, unsigned int seconds)
 {
-	unsigned long end = jiffies + 120 * HZ;
+	unsigned long end = jiffies + seconds * HZ;
 
 	while (flush_branch() != on && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(HZ / 100);
@@ -182,94 +153,136 @@ static bool branch_becomes(bool on)
 /* The branch goes off later, since patching it interrupts every CPU. */
 static void branch_test(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&second), 0);
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(NULL, &second), 0);
 	KUNIT_EXPECT_TRUE(test, flush_branch());
 	vmscan_policy_set_bypass(true);
-	KUNIT_EXPECT_TRUE(test, branch_becomes(false));
+	KUNIT_EXPECT_TRUE(test, branch_becomes(false, 120));
 
 	/* Nothing to be on for: the work item has come and gone by then. */
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&second, &first), 0);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, &first), 0);
 	vmscan_policy_set_bypass(false);
 	schedule_timeout_uninterruptible(HZ / 5);
 	KUNIT_EXPECT_FALSE(test, flush_branch());
 
 	/* On at once. */
-	KUNIT_EXPECT_EQ(test, vmscan_policy_replace(&first, &second), 0);
+	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&first, &second), 0);
 	KUNIT_EXPECT_TRUE(test, flush_branch());
 }
 
-struct reader {
-	struct completion inside;
-	struct completion leave;
-	struct completion unregistered;
-	const struct vmscan_policy_ops *ops;
-	bool left;
-	bool waited;
-};
+static int replace_thread(void *data)
+{
+	struct completion *done = data;
+
+	vmscan_policy_publish(&second, &second);
+	complete(done);
+
+	return 0;
+}
+
+/* Whoever publishes while the bypass ends must not keep the branch off. */
+static void branch_race_test(struct kunit *test)
+{
+	unsigned int round;
+
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(NULL, &second), 0);
+	for (round = 0; round < 40; round++) {
+		DECLARE_COMPLETION_ONSTACK(done);
+		struct task_struct *task;
+
+		vmscan_policy_set_bypass(true);
+		static_key_disable(&vmscan_flush_key.key);
+		task = kthread_run(replace_thread, &done, "vmp_replace");
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+		usleep_range(round * 250, round * 250 + 50);
+		vmscan_policy_set_bypass(false);
+		wait_for_completion(&done);
+		KUNIT_ASSERT_TRUE_MSG(test, branch_becomes(true, 10), "round %u", round);
+	}
+}
+
+static bool inside, leave, left;
+
+/* Callbacks can't sleep. */
+static unsigned int wait_throttle(const struct vmscan_round *round)
+{
+	WRITE_ONCE(inside, true);
+	while (!READ_ONCE(leave))
+		cpu_relax();
+	WRITE_ONCE(left, true);
+
+	return 0;
+}
 
 static int reader_thread(void *data)
 {
-	struct reader *reader = data;
-	int idx;
-
-	reader->ops = vmscan_policy_enter(&idx);
-	complete(&reader->inside);
-	wait_for_completion(&reader->leave);
-	WRITE_ONCE(reader->left, true);
-	vmscan_policy_exit(idx);
+	read_ops();
 
 	return 0;
 }
 
-static int unregister_thread(void *data)
+struct unpublish {
+	const struct vmscan_policy_ops *ops;
+	struct completion done;
+	bool waited;
+};
+
+static int unpublish_thread(void *data)
 {
-	struct reader *reader = data;
+	struct unpublish *unpublish = data;
 
-	vmscan_policy_unregister(&second);
-	reader->waited = READ_ONCE(reader->left);
-	complete(&reader->unregistered);
+	vmscan_policy_publish(unpublish->ops, NULL);
+	unpublish->waited = READ_ONCE(left);
+	complete_all(&unpublish->done);
 
 	return 0;
 }
 
+/*
+ * A reader that is inside holds up who takes its set back. Others see nothing; a bypass
+ * lasts until then, or the set might be asked once more.
+ */
 static void reader_inside_test(struct kunit *test)
 {
-	struct reader reader = {};
+	struct vmscan_policy_ops waiting = make_ops("waiting");
+	struct unpublish unpublish = { .ops = &waiting };
 	struct task_struct *task;
-	unsigned long left;
 
-	init_completion(&reader.inside);
-	init_completion(&reader.leave);
-	init_completion(&reader.unregistered);
-	KUNIT_ASSERT_EQ(test, vmscan_policy_register(&second), 0);
+	init_completion(&unpublish.done);
+	inside = false;
+	leave = false;
+	left = false;
+	waiting.throttle = wait_throttle;
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(NULL, &waiting), 0);
 
-	task = kthread_run(reader_thread, &reader, "vmp_reader");
+	task = kthread_run(reader_thread, NULL, "vmp_reader");
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	wait_for_completion(&reader.inside);
-	KUNIT_EXPECT_PTR_EQ(test, reader.ops, &second);
+	while (!READ_ONCE(inside))
+		schedule_timeout_uninterruptible(1);
+	vmscan_policy_set_bypass(true);
 
-	task = kthread_run(unregister_thread, &reader, "vmp_unregister");
+	task = kthread_run(unpublish_thread, &unpublish, "vmp_unpublish");
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, task);
 	if (!IS_ERR_OR_NULL(task)) {
-		/* New readers see nothing; the one inside holds it up. */
-		left = wait_for_completion_timeout(&reader.unregistered,
-						   HZ / 2);
-		KUNIT_EXPECT_EQ(test, left, 0);
+		unsigned long timeout = wait_for_completion_timeout(&unpublish.done, HZ / 2);
+
+		KUNIT_EXPECT_EQ(test, timeout, 0);
+		KUNIT_EXPECT_TRUE(test, vmscan_policy_bypassed());
 		KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
 	}
-	complete(&reader.leave);
+	WRITE_ONCE(leave, true);
 	if (!IS_ERR_OR_NULL(task)) {
-		wait_for_completion(&reader.unregistered);
-		KUNIT_EXPECT_TRUE(test, reader.waited);
+		wait_for_completion(&unpublish.done);
+		KUNIT_EXPECT_TRUE(test, unpublish.waited);
+		KUNIT_EXPECT_FALSE(test, vmscan_policy_bypassed());
 	}
 }
 
 static struct kunit_case registry_cases[] = {
 	KUNIT_CASE(invalid_test),
-	KUNIT_CASE(register_test),
-	KUNIT_CASE(replace_test),
+	KUNIT_CASE(publish_test),
 	KUNIT_CASE(bypass_test),
 	KUNIT_CASE_SLOW(branch_test),
+	KUNIT_CASE(branch_race_test),
 	KUNIT_CASE(reader_inside_test),
 	{}
 };

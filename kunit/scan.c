@@ -77,75 +77,63 @@ static void budget_test(struct kunit *test)
 
 struct end_case {
 	const char *name;
-	struct vmp_pass pass;
 	enum vmp_end want;
+	enum vmp_aging aging;
+	unsigned long budget;
+	struct vmscan_pass pass;
+	struct vmp_pass_note note;
 };
 
 /* How far a pass is; most are in the midst: half of the budget used. */
 #define PASS(pages, used, ...) \
-	{ .budget = pages, .scanned = used, __VA_ARGS__ }
-#define COLD .cold = true
+	.budget = pages, .pass.nr_moved = used, __VA_ARGS__
+#define COLD .pass.nr_gens = MIN_NR_GENS + 1
 #define CONTINUE .aging = VMP_AGING_CONTINUE
 #define STOP .aging = VMP_AGING_STOP
 #define ASYNC .aging = VMP_AGING_ASYNC
-#define AGED(batches) .aged = true, .batches_aged = batches
-#define BELOW_MIN .below_min = true
-#define ENOUGH .enough = true
-#define ROOT .root_reclaim = true
+#define AGED(batches) \
+	.note.aged = true, .note.batches_before = 3, .pass.nr_batches = 3 + (batches)
+#define ENOUGH .pass.enough = true
+#define ROOT .pass.root_reclaim = true
+#define DRY .pass.last = VMSCAN_EVICT
 
 static const struct end_case end_cases[] = {
-	{ "in the midst", PASS(100, 50, COLD, CONTINUE), VMP_GO_ON },
-	{ "in the midst, root",
-	  PASS(100, 50, COLD, CONTINUE, ROOT), VMP_GO_ON },
-	{ "first batch", PASS(100, 0, COLD, CONTINUE), VMP_GO_ON },
-	{ "no budget", PASS(0, 0, COLD, CONTINUE), VMP_END_BUDGET },
-	{ "one page left", PASS(100, 99, COLD, CONTINUE), VMP_GO_ON },
-	{ "budget used", PASS(100, 100, COLD, CONTINUE), VMP_END_BUDGET },
-	{ "large folio beyond it",
-	  PASS(100, 611, COLD, CONTINUE), VMP_END_BUDGET },
-	{ "below min",
-	  PASS(100, 50, COLD, CONTINUE, BELOW_MIN), VMP_END_BELOW_MIN },
-	{ "enough", PASS(100, 50, COLD, CONTINUE, ENOUGH), VMP_END_ENOUGH },
-	{ "enough, root",
-	  PASS(100, 50, COLD, CONTINUE, ENOUGH, ROOT), VMP_END_ENOUGH },
-	{ "enough at once",
-	  PASS(100, 0, COLD, CONTINUE, ENOUGH), VMP_END_ENOUGH },
-	{ "stop: aged", PASS(100, 50, COLD, STOP, AGED(0)), VMP_END_AGED },
-	{ "stop: aged, root",
-	  PASS(100, 50, COLD, STOP, AGED(0), ROOT), VMP_END_AGED },
-	{ "stop: not aged", PASS(100, 50, COLD, STOP), VMP_GO_ON },
-	{ "continue: aged, a batch later",
-	  PASS(100, 50, COLD, CONTINUE, AGED(1)), VMP_GO_ON },
-	{ "continue: aged, root, before the batch",
-	  PASS(100, 50, COLD, CONTINUE, AGED(0), ROOT), VMP_GO_ON },
-	{ "continue: aged, root, a batch later",
-	  PASS(100, 50, COLD, CONTINUE, AGED(1), ROOT), VMP_END_AGED },
-	{ "async: asked, a batch later",
-	  PASS(100, 50, COLD, ASYNC, AGED(1)), VMP_GO_ON },
-	{ "async: asked, root, a batch later",
-	  PASS(100, 50, COLD, ASYNC, AGED(1), ROOT), VMP_END_AGED },
-	{ "nothing scanned",
-	  PASS(100, 50, COLD, CONTINUE, .dry = 1), VMP_END_NOTHING },
-	{ "nothing scanned, nothing cold: age first",
-	  PASS(100, 50, CONTINUE, .dry = 1), VMP_GO_ON },
-	{ "nothing scanned again",
-	  PASS(100, 50, CONTINUE, .dry = 2), VMP_END_NOTHING },
-	{ "nothing cold", PASS(100, 50, CONTINUE), VMP_GO_ON },
+	{ "in the midst", VMP_GO_ON, PASS(100, 50, COLD, CONTINUE) },
+	{ "in the midst, root", VMP_GO_ON, PASS(100, 50, COLD, CONTINUE, ROOT) },
+	{ "first batch", VMP_GO_ON, PASS(100, 0, COLD, CONTINUE) },
+	{ "no budget", VMP_END_BUDGET, PASS(0, 0, COLD, CONTINUE) },
+	{ "one page left", VMP_GO_ON, PASS(100, 99, COLD, CONTINUE) },
+	{ "budget used", VMP_END_BUDGET, PASS(100, 100, COLD, CONTINUE) },
+	{ "large folio beyond it", VMP_END_BUDGET, PASS(100, 611, COLD, CONTINUE) },
+	{ "enough", VMP_END_ENOUGH, PASS(100, 50, COLD, CONTINUE, ENOUGH) },
+	{ "enough, root", VMP_END_ENOUGH, PASS(100, 50, COLD, CONTINUE, ENOUGH, ROOT) },
+	{ "enough at once", VMP_END_ENOUGH, PASS(100, 0, COLD, CONTINUE, ENOUGH) },
+	{ "stop: aged", VMP_END_AGED, PASS(100, 50, COLD, STOP, AGED(0)) },
+	{ "stop: aged, root", VMP_END_AGED, PASS(100, 50, COLD, STOP, AGED(0), ROOT) },
+	{ "stop: not aged", VMP_GO_ON, PASS(100, 50, COLD, STOP) },
+	{ "continue: aged, a batch later", VMP_GO_ON,
+	  PASS(100, 50, COLD, CONTINUE, AGED(1)) },
+	{ "continue: aged, root, before the batch", VMP_GO_ON,
+	  PASS(100, 50, COLD, CONTINUE, AGED(0), ROOT) },
+	{ "continue: aged, root, a batch later", VMP_END_AGED,
+	  PASS(100, 50, COLD, CONTINUE, AGED(1), ROOT) },
+	{ "async: asked, a batch later", VMP_GO_ON, PASS(100, 50, COLD, ASYNC, AGED(1)) },
+	{ "async: asked, root, a batch later", VMP_END_AGED,
+	  PASS(100, 50, COLD, ASYNC, AGED(1), ROOT) },
+	{ "nothing scanned", VMP_END_NOTHING, PASS(100, 50, COLD, CONTINUE, DRY) },
+	{ "nothing scanned, nothing cold: age first", VMP_GO_ON,
+	  PASS(100, 50, CONTINUE, DRY) },
+	{ "nothing cold", VMP_GO_ON, PASS(100, 50, CONTINUE) },
 	/* which of two reasons counts */
-	{ "below min and enough",
-	  PASS(100, 50, COLD, CONTINUE, BELOW_MIN, ENOUGH),
-	  VMP_END_BELOW_MIN },
-	{ "enough and stop: aged",
-	  PASS(100, 50, COLD, STOP, ENOUGH, AGED(0)), VMP_END_ENOUGH },
-	{ "enough and continue: aged, root, a batch later",
-	  PASS(100, 50, COLD, CONTINUE, ENOUGH, AGED(1), ROOT),
-	  VMP_END_ENOUGH },
-	{ "stop: aged and budget used",
-	  PASS(100, 100, COLD, STOP, AGED(0)), VMP_END_AGED },
-	{ "continue: aged, root, a batch later and budget used",
-	  PASS(100, 100, COLD, CONTINUE, AGED(1), ROOT), VMP_END_AGED },
-	{ "budget used and nothing scanned",
-	  PASS(100, 100, COLD, CONTINUE, .dry = 1), VMP_END_BUDGET },
+	{ "enough and stop: aged", VMP_END_ENOUGH,
+	  PASS(100, 50, COLD, STOP, ENOUGH, AGED(0)) },
+	{ "enough and continue: aged, root, a batch later", VMP_END_ENOUGH,
+	  PASS(100, 50, COLD, CONTINUE, ENOUGH, AGED(1), ROOT) },
+	{ "stop: aged and budget used", VMP_END_AGED, PASS(100, 100, COLD, STOP, AGED(0)) },
+	{ "continue: aged, root, a batch later and budget used", VMP_END_AGED,
+	  PASS(100, 100, COLD, CONTINUE, AGED(1), ROOT) },
+	{ "budget used and nothing scanned", VMP_END_BUDGET,
+	  PASS(100, 100, COLD, CONTINUE, DRY) },
 };
 
 static void end_desc(const struct end_case *c, char *desc)
@@ -159,7 +147,8 @@ static void end_test(struct kunit *test)
 {
 	const struct end_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, vmp_scan_end(&c->pass), c->want);
+	KUNIT_EXPECT_EQ(test, vmp_scan_end(&c->pass, &c->note, c->aging, c->budget),
+			c->want);
 }
 
 static struct kunit_case scan_cases[] = {

@@ -4,41 +4,38 @@
 
 #include "../module/internal.h"
 
-#define NONE	VMP_FEEDBACK_NONE
-#define WAKE	VMP_FEEDBACK_WAKE
-#define WAIT	VMP_FEEDBACK_WAIT
+#define NONE	0
+#define WAKE	VMSCAN_WAKE_FLUSHERS
+#define WAIT	(VMSCAN_WAKE_FLUSHERS | VMSCAN_WAIT_WRITEBACK)
 
 struct decide_case {
 	const char *name;
-	struct vmscan_evict_stat stat;
+	unsigned int nr_taken;
+	struct reclaim_stat stat;
 	/* where writers are not throttled, and where they are */
-	enum vmp_feedback want[2];
+	unsigned int want[2];
 };
 
-#define MET(pages, ...) { .taken = pages, __VA_ARGS__ }
+#define MET(pages, ...) .nr_taken = pages, .stat = { __VA_ARGS__ }
 
 static const struct decide_case decide_cases[] = {
 	{ "nothing taken", MET(0), { NONE, NONE } },
 	{ "all unqueued",
-	  MET(64, .dirty = 64, .unqueued_dirty = 64, .put_back = 64),
-	  { WAIT, WAKE } },
-	{ "all unqueued, none put back",
-	  MET(64, .dirty = 64, .unqueued_dirty = 64),
+	  MET(64, .nr_dirty = 64, .nr_unqueued_dirty = 64),
 	  { WAIT, WAKE } },
 	{ "all unqueued but one clean page",
-	  MET(64, .dirty = 63, .unqueued_dirty = 63, .put_back = 63),
+	  MET(64, .nr_dirty = 63, .nr_unqueued_dirty = 63),
 	  { NONE, NONE } },
 	{ "all unqueued but one page under writeback",
-	  MET(64, .dirty = 64, .unqueued_dirty = 63, .writeback = 1,
-	      .put_back = 64),
+	  MET(64, .nr_dirty = 64, .nr_unqueued_dirty = 63, .nr_writeback = 1),
 	  { NONE, NONE } },
 	{ "all unqueued but one page scanned twice",
-	  MET(64, .dirty = 64, .unqueued_dirty = 63, .congested = 1,
-	      .writeback = 1, .put_back = 64),
+	  MET(64, .nr_dirty = 64, .nr_unqueued_dirty = 63, .nr_congested = 1,
+	      .nr_writeback = 1),
 	  { NONE, NONE } },
 	{ "all unqueued but one immediate page",
-	  MET(64, .dirty = 64, .unqueued_dirty = 63, .congested = 1,
-	      .immediate = 1, .put_back = 64),
+	  MET(64, .nr_dirty = 64, .nr_unqueued_dirty = 63, .nr_congested = 1,
+	      .nr_immediate = 1),
 	  { NONE, NONE } },
 };
 
@@ -53,9 +50,9 @@ static void decide_test(struct kunit *test)
 {
 	const struct decide_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ_MSG(test, vmp_writeback_decide(&c->stat, false),
+	KUNIT_EXPECT_EQ_MSG(test, vmp_writeback_decide(c->nr_taken, &c->stat, false),
 			    c->want[false], "writers not throttled");
-	KUNIT_EXPECT_EQ_MSG(test, vmp_writeback_decide(&c->stat, true),
+	KUNIT_EXPECT_EQ_MSG(test, vmp_writeback_decide(c->nr_taken, &c->stat, true),
 			    c->want[true], "writers throttled");
 }
 

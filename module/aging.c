@@ -59,21 +59,19 @@ static void count_stat(unsigned int stat)
 
 /**
  * vmp_aging_cold() - is there a generation to evict from?
- * @gens: the evictable generations
+ * @pass: the pass, with the generations
  *
  * Return: false if eviction is impossible until the next aging.
  */
-bool vmp_aging_cold(const struct vmscan_gens *gens)
+bool vmp_aging_cold(const struct vmscan_pass *pass)
 {
-	return gens->nr_gens > MIN_NR_GENS;
+	return pass->nr_gens > MIN_NR_GENS;
 }
 
 /**
  * vmp_aging_decide() - is it time for a new generation?
  * @aging: the policy
- * @gens: the evictable generations
- * @evictable: the pages in them
- * @priority: of the pass
+ * @pass: the pass, with its priority and the generations
  *
  * "stop" decides as the stock loop does, which never ages at the default
  * priority, and above that keeps the youngest and the oldest generation from
@@ -84,24 +82,25 @@ bool vmp_aging_cold(const struct vmscan_gens *gens)
  *
  * Return: whether it is, and who is to make it.
  */
-enum vmp_age vmp_aging_decide(enum vmp_aging aging,
-			      const struct vmscan_gens *gens,
-			      unsigned long evictable,
-			      int priority)
+enum vmp_age vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pass)
 {
-	bool raised = priority < DEF_PRIORITY;
-	bool few = gens->nr_gens == MIN_NR_GENS + 1;
+	bool raised = pass->priority < DEF_PRIORITY;
+	bool few = pass->nr_gens == MIN_NR_GENS + 1;
 	bool old_small, young_large, old_left;
+	unsigned long evictable = 0;
+	unsigned int i;
 
-	if (!vmp_aging_cold(gens))
+	if (!vmp_aging_cold(pass))
 		return raised || aging != VMP_AGING_STOP ? VMP_AGE_NOW :
 							   VMP_AGE_NO;
 	if (!few)
 		return VMP_AGE_NO;
 
-	old_small = gens->nr_pages[0] * (MIN_NR_GENS + 2) < evictable;
-	old_left = gens->nr_pages[0] >= evictable / ASYNC_SHARE;
-	young_large = gens->nr_pages[MIN_NR_GENS] * MIN_NR_GENS > evictable;
+	for (i = 0; i < pass->nr_gens; i++)
+		evictable += pass->nr_pages[i];
+	old_small = pass->nr_pages[0] * (MIN_NR_GENS + 2) < evictable;
+	old_left = pass->nr_pages[0] >= evictable / ASYNC_SHARE;
+	young_large = pass->nr_pages[MIN_NR_GENS] * MIN_NR_GENS > evictable;
 
 	switch (aging) {
 	case VMP_AGING_STOP:
@@ -118,60 +117,54 @@ enum vmp_age vmp_aging_decide(enum vmp_aging aging,
 EXPORT_SYMBOL_IF_KUNIT(vmp_aging_decide);
 
 /* Return: the id of the aging, 0 if none is needed. */
-static u64 trace_begin(const struct vmp_where *where, bool async, u64 before)
+static u32 trace_begin(const struct vmp_where *where, bool async, u64 before)
 {
-	u64 id;
+	u32 id;
 
 	if (!trace_aging_begin_enabled() && !trace_aging_end_enabled())
 		return 0;
 
 	id = vmp_trace_id();
-	trace_aging_begin(where, id, async, before);
+	trace_aging_begin(where, vmp_own_id(id), async, before);
 
 	return id;
 }
 
-/*
- * Where nothing is left to evict and another task makes the generation, a pass
- * that just fails runs through all priorities while that task is busy, and with
- * enough such passes into the OOM killer. So wait for a tick.
+/**
+ * vmp_aging_result() - take note of what has come of the last step, if it was to age
+ * @pass: the pass
+ * @note: what is known of it
  */
-static bool age_now(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
-		    const struct vmscan_gens *gens)
+void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note)
 {
-	const struct vmp_where where = {
-		.policy = set->aging,
-		.set = set->number,
-		.cgroup = vmp_cgroup_id(ctx->memcg),
-		.nid = ctx->nid,
-	};
-	u64 id = trace_begin(&where, false, gens->max_seq);
-	bool aged = vmscan_scan_age(ctx, gens->max_seq);
+	const struct vmp_set *set = to_vmp_set(pass->ops);
+	struct vmp_where where;
 
-	trace_aging_end(&where, id, false, gens->max_seq, gens->max_seq + aged);
-	if (aged) {
-		count_stat(STAT_SYNC);
-		return true;
-	}
+	if (pass->last != VMSCAN_AGE)
+		return;
 
-	count_stat(STAT_FAILED);
-	if (!vmp_aging_cold(gens)) {
+	count_stat(pass->done ? STAT_SYNC : STAT_FAILED);
+	if (pass->waited)
 		count_stat(STAT_WAITED);
-		schedule_timeout_killable(1);
+	if (pass->done && !note->aged) {
+		note->aged = true;
+		note->batches_before = pass->nr_batches;
 	}
-
-	return false;
+	if (trace_aging_end_enabled()) {
+		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
+		trace_aging_end(&where, vmp_own_id(note->aging_id), false, note->before,
+				note->before + pass->done);
+	}
 }
 
-static bool age_later(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
-		      const struct vmscan_gens *gens)
+static bool age_later(const struct vmscan_pass *pass)
 {
 	const struct vmp_aging_request request = {
-		.memcg = ctx->memcg,
-		.nid = ctx->nid,
-		.max_seq = gens->max_seq,
-		.can_swap = ctx->can_swap,
-		.set = set->number,
+		.memcg = pass->memcg,
+		.nid = pass->nid,
+		.max_seq = pass->max_seq,
+		.can_swap = pass->can_swap,
+		.set = to_vmp_set(pass->ops)->number,
 	};
 	enum vmp_queued queued = vmp_aging_queue_add(&aging_queue, &request);
 
@@ -181,22 +174,34 @@ static bool age_later(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
 }
 
 /**
- * vmp_aging_step() - age if it is time to
- * @ctx: the pass
- * @set: the set of policies of the pass
- * @gens: the evictable generations
- * @evictable: the pages in them
+ * vmp_aging_step() - is it time to age?
+ * @pass: the pass
+ * @note: what is known of it
  *
- * Return: true if a generation was made or a worker was told to make it.
+ * After a step that was to age, a batch comes first, whatever came of it.
+ *
+ * Return: true if the next step is to make a generation; a worker may have been told to.
  */
-bool vmp_aging_step(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
-		    const struct vmscan_gens *gens, unsigned long evictable)
+bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note)
 {
-	switch (vmp_aging_decide(set->aging, gens, evictable, ctx->priority)) {
+	const struct vmp_set *set = to_vmp_set(pass->ops);
+	struct vmp_where where;
+
+	if (pass->last == VMSCAN_AGE)
+		return false;
+
+	switch (vmp_aging_decide(set->aging, pass)) {
 	case VMP_AGE_NOW:
-		return age_now(ctx, set, gens);
+		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
+		note->before = pass->max_seq;
+		note->aging_id = trace_begin(&where, false, pass->max_seq);
+		return true;
 	case VMP_AGE_LATER:
-		return age_later(ctx, set, gens);
+		if (age_later(pass) && !note->aged) {
+			note->aged = true;
+			note->batches_before = pass->nr_batches;
+		}
+		break;
 	case VMP_AGE_NO:
 		break;
 	}
@@ -213,7 +218,7 @@ static void age_request(const struct vmp_aging_request *request)
 		.nid = request->nid,
 	};
 	bool aged;
-	u64 id;
+	u32 id;
 
 	if (!mem_cgroup_online(request->memcg)) {
 		count_stat(STAT_OFFLINE);
@@ -224,7 +229,7 @@ static void age_request(const struct vmp_aging_request *request)
 	aged = vmscan_age_memcg(request->memcg, request->nid, request->max_seq,
 				request->can_swap);
 	count_stat(aged ? STAT_ASYNC : STAT_STALE);
-	trace_aging_end(&where, id, true, request->max_seq,
+	trace_aging_end(&where, vmp_own_id(id), true, request->max_seq,
 			request->max_seq + aged);
 }
 

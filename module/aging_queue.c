@@ -64,6 +64,7 @@ find_slot(struct vmp_aging_queue *queue,
 	struct vmp_aging_slot *free = NULL;
 	unsigned int i;
 
+	lockdep_assert_held(&queue->lock);
 	for (i = 0; i < VMP_AGING_SLOTS; i++) {
 		struct vmp_aging_slot *slot = &queue->slots[i];
 

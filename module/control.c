@@ -86,13 +86,13 @@ static struct vmp_set *make_set(const struct vmp_choice *choice)
 	return set;
 }
 
-/* No reclaimer uses the policies of @old any more: end what they left to do. */
-static void retire(const struct vmp_choice *old)
+/* No reclaimer uses what @new doesn't have of @old: end what it left to do. */
+static void retire(const struct vmp_choice *old, const struct vmp_choice *new)
 {
 	unsigned int i;
 
 	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (chosen(old, i)->retire)
+		if (chosen(old, i)->retire && (!new || chosen(old, i) != chosen(new, i)))
 			chosen(old, i)->retire();
 }
 
@@ -126,8 +126,7 @@ static int publish(const struct vmp_choice *choice)
 		return -ENOMEM;
 
 	trace_switches(&old, choice, set->number);
-	err = published ? vmscan_policy_replace(&published->ops, &set->ops) :
-			  vmscan_policy_register(&set->ops);
+	err = vmscan_policy_publish(published ? &published->ops : NULL, &set->ops);
 	if (err) {
 		trace_switches(choice, &old, set_number);
 		kfree(set);
@@ -137,7 +136,7 @@ static int publish(const struct vmp_choice *choice)
 	published = set;
 	current_choice = *choice;
 	WRITE_ONCE(set_number, set->number);
-	retire(&old);
+	retire(&old, choice);
 
 	return 0;
 }
@@ -152,10 +151,10 @@ void vmp_control_detach(void)
 {
 	mutex_lock(&control_lock);
 	if (published) {
-		vmscan_policy_unregister(&published->ops);
+		vmscan_policy_publish(&published->ops, NULL);
 		kfree(published);
 		published = NULL;
-		retire(&current_choice);
+		retire(&current_choice, NULL);
 	}
 	mutex_unlock(&control_lock);
 }
@@ -164,7 +163,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_control_detach);
 /**
  * vmp_control_attach() - give the chosen policies to the kernel
  *
- * Return: 0, or what vmscan_policy_register() returned.
+ * Return: 0, or what vmscan_policy_publish() returned.
  */
 int vmp_control_attach(void)
 {
@@ -323,7 +322,7 @@ static int bypass_set(unsigned int on)
 
 	vmscan_policy_set_bypass(on);
 	where.set = READ_ONCE(set_number);
-	trace_bypass(&where, on, VMP_BYPASS_USER, current->pid);
+	trace_bypass(&where, on, current->pid);
 
 	return 0;
 }
@@ -347,14 +346,14 @@ DEFINE_SHOW_ATTRIBUTE(abi);
  * vmp_control_init() - register with the kernel, all points stock
  *
  * Return: 0, -EOPNOTSUPP after a log line on a kernel without the hooks, or what
- * vmscan_policy_register() returned.
+ * vmscan_policy_publish() returned.
  */
 int vmp_control_init(void)
 {
 	unsigned long i;
 	int err;
 
-	if (!vmscan_policy_register) {
+	if (!vmscan_policy_publish) {
 		pr_err("this kernel has no reclaim policy hooks (CONFIG_VMSCAN_POLICY)\n");
 		return -EOPNOTSUPP;
 	}

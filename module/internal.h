@@ -6,6 +6,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/dcache.h>
+#include <linux/mm.h>
 #include <linux/seq_file.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -52,11 +53,13 @@ struct vmp_set {
 	enum vmp_throttle throttle;
 };
 
+#define to_vmp_set(set)	container_of(set, struct vmp_set, ops)
+
 /**
  * struct vmp_policy - one of the policies of a point
  * @name: as debugfs shows and takes it
  * @fill: sets the callbacks of the point in a set; NULL if it has none
- * @retire: called when no reclaimer uses the policy any more; may be NULL
+ * @retire: called when the policy has gone and no reclaimer uses it; may be NULL
  */
 struct vmp_policy {
 	const char *name;
@@ -128,57 +131,15 @@ struct vmp_option {
 };
 
 /* flush.c */
-#define VMP_FLUSH_FOLIOS_MIN		1
-#define VMP_FLUSH_FOLIOS_MAX		VMSCAN_FLUSH_MAX_FOLIOS
-/* A batch may always hold as many pages as this, a PMD-sized folio on x86-64. */
-#define VMP_FLUSH_PAGES_MIN		512
-
 /* The policies of the flush point. */
 enum vmp_flush {
 	VMP_FLUSH_STOCK,
 	VMP_FLUSH_BATCH,
 };
 
-/* What became of a deferred folio by the time that it is to be locked again. */
-enum vmp_recheck {
-	VMP_DIRTY,		/* nothing has changed: page it out */
-	VMP_CLEAN,		/* go on to free it */
-	VMP_HWPOISON,
-	VMP_NO_MAPPING,
-	VMP_UNEVICTABLE,
-	VMP_MAPPED,
-	VMP_WRITEBACK,
-	VMP_PINNED,
-	VMP_LOCKED,		/* it could not be locked */
-	VMP_NR_RECHECKS,
-};
-
-/**
- * struct vmp_flush_batch - a batch as its end is traced
- * @folios: that were deferred
- * @pages: their base pages
- * @bounced: folios put back because of what happened to them meanwhile
- * @written: folios written out
- * @flushed: it took a TLB flush
- */
-struct vmp_flush_batch {
-	unsigned int folios;
-	unsigned int pages;
-	unsigned int bounced;
-	unsigned int written;
-	bool flushed;
-};
-
 extern const struct vmp_point vmp_flush_point;
 
-enum vmscan_defer vmp_flush_decide(unsigned int nr_folios,
-				   unsigned int nr_pages,
-				   unsigned int limit);
-enum vmp_recheck vmp_flush_recheck(struct folio *folio);
-
 /* scan.c */
-#define VMP_SCAN_BATCH_MAX	VMSCAN_SCAN_MAX_BATCH
-
 /* The policies of the scan point. */
 enum vmp_scan {
 	VMP_SCAN_STOCK,
@@ -204,37 +165,30 @@ enum vmp_end {
 };
 
 /**
- * struct vmp_pass - how far a pass is, as the decision to end it sees it
- * @budget: pages it may scan
- * @scanned: pages it has scanned
- * @batches_aged: batches evicted since it aged
- * @dry: its last batches that found nothing to scan
- * @cold: there is a generation that can be evicted from
- * @aging: the aging policy
- * @aged: it has aged, or had a worker do it
- * @below_min: the memcg is below its memory.min
- * @enough: as much is reclaimed as was asked for
- * @root_reclaim: on behalf of the whole machine
+ * struct vmp_pass_note - what is known of a pass from one step to the next
+ * @id: of the pass, for vmp_own_id(); 0: its begin was not traced
+ * @aging_id: of the last aging, likewise
+ * @before: the youngest generation before it
+ * @aged: a generation was made in the pass, or a worker told to
+ * @batches_before: batches of the pass before that
  */
-struct vmp_pass {
-	unsigned long budget;
-	unsigned long scanned;
-	unsigned int batches_aged;
-	unsigned int dry;
-	bool cold;
-	enum vmp_aging aging;
-	bool aged;
-	bool below_min;
-	bool enough;
-	bool root_reclaim;
+struct vmp_pass_note {
+	u32 id;
+	u32 aging_id;
+	u32 before;
+	u32 aged : 1;
+	u32 batches_before : 31;
 };
+
+static_assert(sizeof(struct vmp_pass_note) <= 2 * sizeof(u64));
 
 extern const struct vmp_point vmp_scan_point;
 
 unsigned long vmp_scan_budget(unsigned long evictable,
 			      unsigned long unprotected, int priority,
 			      bool online, enum vmp_floor floor);
-enum vmp_end vmp_scan_end(const struct vmp_pass *pass);
+enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
+			  enum vmp_aging aging, unsigned long budget);
 
 /* aging.c */
 enum vmp_age {
@@ -247,12 +201,10 @@ extern const struct vmp_point vmp_aging_point;
 
 int vmp_aging_init(void);
 void vmp_aging_exit(void);
-bool vmp_aging_cold(const struct vmscan_gens *gens);
-enum vmp_age vmp_aging_decide(enum vmp_aging aging,
-			      const struct vmscan_gens *gens,
-			      unsigned long evictable, int priority);
-bool vmp_aging_step(struct vmscan_scan_ctx *ctx, const struct vmp_set *set,
-		    const struct vmscan_gens *gens, unsigned long evictable);
+bool vmp_aging_cold(const struct vmscan_pass *pass);
+enum vmp_age vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pass);
+void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note);
+bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note);
 
 /* aging_queue.c */
 #define VMP_AGING_SLOTS		64
@@ -327,42 +279,23 @@ enum vmp_writeback {
 	VMP_WRITEBACK_FEEDBACK,
 };
 
-/* What to do after a batch. */
-enum vmp_feedback {
-	VMP_FEEDBACK_NONE,
-	VMP_FEEDBACK_WAKE,	/* wake the flushers */
-	VMP_FEEDBACK_WAIT,	/* wake them, and wait for writeback */
-};
-
 extern const struct vmp_point vmp_writeback_point;
 
-enum vmp_feedback vmp_writeback_decide(const struct vmscan_evict_stat *stat,
-				       bool writers_throttled);
-void vmp_evicted(struct vmscan_evicted_ctx *ctx);
+unsigned int vmp_writeback_decide(unsigned int nr_taken, const struct reclaim_stat *stat,
+				  bool writers_throttled);
+unsigned int vmp_evicted(const struct vmscan_evicted *evicted);
 
 /* throttle.c */
-#define VMP_NO_STALL	NR_VMSCAN_THROTTLE
-
-/**
- * struct vmp_verdict - what follows a round over a node
- * @mark_writeback: mark it: kswapd meets nothing but writeback
- * @mark_congested: mark it: direct reclaimers have to wait
- * @stall: why the task has to sleep; VMP_NO_STALL if not
- */
-struct vmp_verdict {
-	bool mark_writeback;
-	bool mark_congested;
-	enum vmscan_throttle_state stall;
-};
-
 /**
  * struct vmp_fruitless - the rounds of a kswapd since it last reclaimed a page
  * @taken: pages that they have taken
  * @pending: pages that were dirty or under writeback at the end of a round, at most
+ * @set: number of the set of policies that has counted them
  */
 struct vmp_fruitless {
 	unsigned long taken;
 	unsigned long pending;
+	u32 set;
 };
 
 extern const struct vmp_point vmp_throttle_point;
@@ -370,10 +303,10 @@ extern const struct vmp_point vmp_throttle_point;
 int vmp_throttle_init(void);
 void vmp_throttle_exit(void);
 bool vmp_throttle_accounts(enum vmp_throttle throttle, bool root_reclaim);
-void vmp_throttle_count(struct vmp_fruitless *fruitless,
-			const struct vmscan_node_ctx *ctx);
-struct vmp_verdict vmp_throttle_decide(const struct vmscan_node_ctx *ctx,
-				       const struct vmp_fruitless *fruitless);
+void vmp_throttle_count(struct vmp_fruitless *fruitless, const struct vmscan_round *round,
+			u32 set);
+unsigned int vmp_throttle_decide(const struct vmscan_round *round,
+				 const struct vmp_fruitless *fruitless);
 
 /* observe.c */
 int vmp_observe_set(unsigned int on);
@@ -394,14 +327,11 @@ void vmp_show_counters(struct seq_file *m, const char *const *names,
 		       const u64 __percpu *counters, unsigned int nr);
 
 /* trace.c */
-
-/* Who has set or cleared the bypass. */
-enum vmp_bypass {
-	VMP_BYPASS_USER,	/* through debugfs */
-};
-
-u64 vmp_trace_id(void);
+u32 vmp_trace_id(void);
+u64 vmp_own_id(u32 id);
 u64 vmp_cgroup_id(struct mem_cgroup *memcg);
+struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, u32 policy,
+			   struct mem_cgroup *memcg, int nid);
 int vmp_throttle_trace(void);
 void vmp_throttle_untrace(void);
 void vmp_trace_throttled(int nid, u32 reason, u32 us);

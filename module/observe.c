@@ -14,25 +14,20 @@
 
 #include "internal.h"
 
-struct vmp_observe_stats {
-	u64 dirty_flushes;
-	u64 clean_flushes;
+static const char *const stat_names[] = {
+	"observed_dirty_flushes",
+	"observed_clean_flushes",
 };
 
-static DEFINE_PER_CPU(struct vmp_observe_stats, observe_stats);
+static DEFINE_PER_CPU(u64 [ARRAY_SIZE(stat_names)], observed);
 static DEFINE_MUTEX(observe_lock);
 static bool observing;
 
 static int observe_flush(struct kprobe *p, struct pt_regs *regs)
 {
 	/* Reclaim runs with PF_MEMALLOC; migration flushes without it too. */
-	if (!(current->flags & PF_MEMALLOC))
-		return 0;
-
-	if (current->tlb_ubc.writable)
-		this_cpu_inc(observe_stats.dirty_flushes);
-	else
-		this_cpu_inc(observe_stats.clean_flushes);
+	if (current->flags & PF_MEMALLOC)
+		this_cpu_inc(observed[!current->tlb_ubc.writable]);
 
 	return 0;
 }
@@ -77,13 +72,5 @@ unsigned int vmp_observe_get(void)
 
 void vmp_observe_show(struct seq_file *m)
 {
-	u64 dirty = 0, clean = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		dirty += READ_ONCE(per_cpu(observe_stats.dirty_flushes, cpu));
-		clean += READ_ONCE(per_cpu(observe_stats.clean_flushes, cpu));
-	}
-	seq_printf(m, "observed_dirty_flushes %llu\n", dirty);
-	seq_printf(m, "observed_clean_flushes %llu\n", clean);
+	vmp_show_counters(m, stat_names, observed, ARRAY_SIZE(stat_names));
 }

@@ -31,6 +31,7 @@ enum vmp_scan_stat {
 	STAT_SCANNED,		/* ... and used */
 	STAT_RECLAIMED,
 	STAT_BATCHES,
+	STAT_RESCUED,		/* passes that the stock loop had to follow */
 	STAT_ENDS,		/* passes by the reason they ended for */
 	STAT_PASS_SCANNED = STAT_ENDS + VMP_NR_ENDS,
 	STAT_PASS_RECLAIMED = STAT_PASS_SCANNED + NR_BUCKETS,
@@ -43,6 +44,7 @@ static const char *const stat_names[] = {
 	[STAT_SCANNED] = "scanned",
 	[STAT_RECLAIMED] = "reclaimed",
 	[STAT_BATCHES] = "batches",
+	[STAT_RESCUED] = "stock_followed",
 	[STAT_ENDS + VMP_END_BUDGET] = "end_budget",
 	[STAT_ENDS + VMP_END_NOTHING] = "end_nothing",
 	[STAT_ENDS + VMP_END_BELOW_MIN] = "end_below_min",
@@ -96,153 +98,140 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_scan_budget);
 /**
  * vmp_scan_end() - does a pass end before its next batch?
  * @pass: how far it is
+ * @note: what else is known of it
+ * @aging: the aging policy
+ * @budget: pages it may scan
  *
- * A pass that finds nothing to scan goes on once when no cold generation is left
- * either: aging, which comes before the batch, may then make one.
+ * A pass that finds nothing to scan goes on when no cold generation is left either:
+ * aging, which comes before the batch, may then make one.
  *
  * Return: why it ends, or VMP_GO_ON.
  */
-enum vmp_end vmp_scan_end(const struct vmp_pass *pass)
+enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
+			  enum vmp_aging aging, unsigned long budget)
 {
-	if (pass->below_min)
-		return VMP_END_BELOW_MIN;
+	bool dry = pass->last == VMSCAN_EVICT && !pass->done;
+
 	if (pass->enough)
 		return VMP_END_ENOUGH;
-	if (pass->aged && pass->aging == VMP_AGING_STOP)
+	if (note->aged && aging == VMP_AGING_STOP)
 		return VMP_END_AGED;
-	if (pass->aged && pass->root_reclaim && pass->batches_aged)
+	if (note->aged && pass->root_reclaim && pass->nr_batches > note->batches_before)
 		return VMP_END_AGED;
-	if (pass->scanned >= pass->budget)
+	if (pass->nr_moved >= budget)
 		return VMP_END_BUDGET;
-	if (pass->dry && (pass->cold || pass->dry > 1))
+	if (dry && vmp_aging_cold(pass))
 		return VMP_END_NOTHING;
 
 	return VMP_GO_ON;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_end);
 
-/* Stock never stops memcg reclaim for this, and so takes too much. */
-static bool enough_reclaimed(struct vmscan_scan_ctx *ctx)
-{
-	if (ctx->root_reclaim)
-		return vmscan_scan_should_abort(ctx);
-
-	return ctx->nr_reclaimed >= ctx->nr_to_reclaim;
-}
-
-static void count_pass(const struct vmp_pass *pass, unsigned long reclaimed,
+static void count_pass(const struct vmscan_pass *pass, unsigned long budget,
 		       enum vmp_end end)
 {
 	add_stat(STAT_PASSES, 1);
-	add_stat(STAT_BUDGET, pass->budget);
-	add_stat(STAT_SCANNED, pass->scanned);
-	add_stat(STAT_RECLAIMED, reclaimed);
+	add_stat(STAT_BUDGET, budget);
+	add_stat(STAT_SCANNED, pass->nr_moved);
+	add_stat(STAT_RECLAIMED, pass->nr_reclaimed);
+	add_stat(STAT_BATCHES, pass->nr_batches);
 	add_stat(STAT_ENDS + end, 1);
-	add_stat(STAT_PASS_SCANNED + bucket(pass->scanned), 1);
-	add_stat(STAT_PASS_RECLAIMED + bucket(reclaimed), 1);
+	add_stat(STAT_PASS_SCANNED + bucket(pass->nr_moved), 1);
+	add_stat(STAT_PASS_RECLAIMED + bucket(pass->nr_reclaimed), 1);
+	add_stat(STAT_RESCUED, pass->stock_follows);
 }
 
-static void evict_batch(struct vmscan_scan_ctx *ctx, struct vmp_pass *pass)
+static void trace_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note,
+			u64 budget)
 {
-	if (vmscan_scan_evict(ctx, pass->budget - pass->scanned,
-			      READ_ONCE(batch_pages)))
-		pass->dry = 0;
-	else
-		pass->dry++;
-
-	pass->scanned = ctx->nr_scanned;
-	pass->batches_aged += pass->aged;
-	add_stat(STAT_BATCHES, 1);
-}
-
-static struct vmp_where where(const struct vmscan_scan_ctx *ctx)
-{
-	return (struct vmp_where) {
-		.policy = VMP_SCAN_BUDGET,
-		.set = container_of(ctx->ops, struct vmp_set, ops)->number,
-		.cgroup = vmp_cgroup_id(ctx->memcg),
-		.nid = ctx->nid,
-	};
-}
-
-/* Return: the id of the pass, 0 if none is needed. */
-static u64 trace_begin(const struct vmscan_scan_ctx *ctx, u64 budget)
-{
-	struct vmp_where here;
-	u64 id;
+	struct vmp_where where;
 
 	if (!trace_scan_begin_enabled() && !trace_scan_end_enabled())
-		return 0;
+		return;
 
-	here = where(ctx);
-	id = vmp_trace_id();
-	trace_scan_begin(&here, id, budget, ctx->priority);
-
-	return id;
+	where = vmp_where(pass->ops, VMP_SCAN_BUDGET, pass->memcg, pass->nid);
+	note->id = vmp_trace_id();
+	trace_scan_begin(&where, vmp_own_id(note->id), budget, pass->priority);
 }
 
-static void trace_end(const struct vmscan_scan_ctx *ctx, u64 id,
-		      const struct vmp_pass *pass, u64 reclaimed,
-		      enum vmp_end end)
+static void trace_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
+		      u64 budget, enum vmp_end end)
 {
-	struct vmp_where here;
+	struct vmp_where where;
 
 	if (!trace_scan_end_enabled())
 		return;
 
-	here = where(ctx);
-	trace_scan_end(&here, id, pass, reclaimed, ctx->priority, end);
+	where = vmp_where(pass->ops, VMP_SCAN_BUDGET, pass->memcg, pass->nid);
+	trace_scan_end(&where, vmp_own_id(note->id), pass, budget, end);
 }
 
-static bool budget_shrink_lruvec(struct vmscan_scan_ctx *ctx)
+static unsigned long pass_budget(const struct vmscan_pass *pass)
 {
-	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
-	unsigned long reclaimed = ctx->nr_reclaimed;
-	struct vmp_pass pass = {
-		.aging = set->aging,
-		.root_reclaim = ctx->root_reclaim,
+	return vmp_scan_budget(pass->begin_size, pass->unprotected, pass->priority,
+			       mem_cgroup_online(pass->memcg), READ_ONCE(floor_choice));
+}
+
+static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
+			     unsigned long budget)
+{
+	return vmp_scan_end(pass, note, to_vmp_set(pass->ops)->aging, budget);
+}
+
+static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words)
+{
+	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
+	unsigned long budget = pass_budget(pass);
+
+	vmp_aging_result(pass, note);
+	if (pass->last == VMSCAN_END)
+		trace_begin(pass, note, budget);
+
+	if (pass_end(pass, note, budget) != VMP_GO_ON)
+		return (struct vmscan_step) { .action = VMSCAN_END };
+	if (vmp_aging_step(pass, note))
+		return (struct vmscan_step) { .action = VMSCAN_AGE };
+
+	return (struct vmscan_step) {
+		.action = VMSCAN_EVICT,
+		.max_move = min(budget - pass->nr_moved, VMSCAN_MAX_BATCH),
+		.max_take = READ_ONCE(batch_pages),
 	};
-	struct vmscan_gens gens;
-	unsigned long evictable = vmscan_scan_gens(ctx, &gens);
+}
+
+/* Maybe not by us: there was nothing, or the memcg fell below its memory.min. */
+static bool pass_ended(const struct vmscan_pass *pass, u64 *words)
+{
+	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
+	unsigned long budget = pass_budget(pass);
 	enum vmp_end end;
-	u64 id;
 
-	pass.budget = vmp_scan_budget(evictable,
-				      vmscan_scan_unprotected(ctx, evictable),
-				      ctx->priority,
-				      mem_cgroup_online(ctx->memcg),
-				      READ_ONCE(floor_choice));
-	id = trace_begin(ctx, pass.budget);
-	while (true) {
-		pass.below_min = vmscan_scan_below_min(ctx);
-		pass.enough = enough_reclaimed(ctx);
-		pass.cold = vmp_aging_cold(&gens);
-		end = vmp_scan_end(&pass);
-		if (end != VMP_GO_ON)
-			break;
+	vmp_aging_result(pass, note);
+	end = pass_end(pass, note, budget);
+	if (pass->below_min)
+		end = VMP_END_BELOW_MIN;
+	else if (end == VMP_GO_ON)
+		end = VMP_END_NOTHING;
+	count_pass(pass, budget, end);
+	trace_end(pass, note, budget, end);
 
-		if (vmp_aging_step(ctx, set, &gens, evictable)) {
-			pass.aged = true;
-			if (set->aging == VMP_AGING_STOP)
-				continue;
-		}
-		evict_batch(ctx, &pass);
-		evictable = vmscan_scan_gens(ctx, &gens);
-	}
-	reclaimed = ctx->nr_reclaimed - reclaimed;
-	count_pass(&pass, reclaimed, end);
-	trace_end(ctx, id, &pass, reclaimed, end);
+	return note->aged;
+}
 
-	return end == VMP_END_BELOW_MIN || pass.aged;
+/* A pass that began with another set is counted and traced to its end. */
+static void stock_fill(struct vmscan_policy_ops *ops)
+{
+	ops->pass_ended = pass_ended;
 }
 
 static void budget_fill(struct vmscan_policy_ops *ops)
 {
-	ops->shrink_lruvec = budget_shrink_lruvec;
+	ops->next_step = budget_step;
+	ops->pass_ended = pass_ended;
 }
 
 static const struct vmp_policy scan_policies[] = {
-	[VMP_SCAN_STOCK] = { .name = "stock" },
+	[VMP_SCAN_STOCK] = { .name = "stock", .fill = stock_fill },
 	[VMP_SCAN_BUDGET] = { .name = "budget", .fill = budget_fill },
 };
 
@@ -274,7 +263,7 @@ DEFINE_SHOW_ATTRIBUTE(stats);
 static const struct vmp_number scan_batch = {
 	.path = "scan/batch",
 	.min = 1,
-	.max = VMP_SCAN_BATCH_MAX,
+	.max = VMSCAN_MAX_BATCH,
 	.value = &batch_pages,
 };
 

@@ -80,18 +80,19 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_accounts);
 /**
  * vmp_throttle_count() - add a round of kswapd's to the fruitless ones, or begin anew
  * @fruitless: the rounds before
- * @ctx: what the round met
+ * @round: what the round met
+ * @set: number of the set of policies in force
  */
-void vmp_throttle_count(struct vmp_fruitless *fruitless,
-			const struct vmscan_node_ctx *ctx)
+void vmp_throttle_count(struct vmp_fruitless *fruitless, const struct vmscan_round *round,
+			u32 set)
 {
-	if (ctx->nr_reclaimed) {
-		*fruitless = (struct vmp_fruitless) {};
+	if (round->nr_reclaimed || fruitless->set != set)
+		*fruitless = (struct vmp_fruitless) { .set = set };
+	if (round->nr_reclaimed)
 		return;
-	}
 
-	fruitless->taken += ctx->stat.taken;
-	fruitless->pending = max(fruitless->pending, ctx->nr_write_pending);
+	fruitless->taken += round->nr_taken;
+	fruitless->pending = max(fruitless->pending, round->nr_write_pending);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_count);
 
@@ -103,20 +104,21 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_count);
  * generation, and is not met again before all that is older; so by then it has met
  * all that waits, and has found nothing clean among or before it.
  */
-static struct vmp_verdict decide_kswapd(const struct vmscan_node_ctx *ctx,
-					const struct vmp_fruitless *fruitless)
+static unsigned int decide_kswapd(const struct vmscan_round *round,
+				  const struct vmp_fruitless *fruitless)
 {
-	const struct vmscan_evict_stat *stat = &ctx->stat;
-	bool stall = stat->immediate && !ctx->nr_reclaimed &&
-		     fruitless->pending &&
-		     fruitless->taken >= fruitless->pending;
+	const struct reclaim_stat *stat = round->stat;
+	unsigned int flags = 0;
 
-	return (struct vmp_verdict) {
-		.mark_writeback = stat->writeback &&
-				  stat->writeback == stat->taken,
-		.mark_congested = stat->dirty && stat->dirty == stat->congested,
-		.stall = stall ? VMSCAN_THROTTLE_WRITEBACK : VMP_NO_STALL,
-	};
+	if (stat->nr_writeback && stat->nr_writeback == round->nr_taken)
+		flags |= VMSCAN_MARK_WRITEBACK;
+	if (stat->nr_dirty && stat->nr_dirty == stat->nr_congested)
+		flags |= VMSCAN_MARK_CONGESTED;
+	if (stat->nr_immediate && !round->nr_reclaimed && fruitless->pending &&
+	    fruitless->taken >= fruitless->pending)
+		flags |= VMSCAN_SLEEP_WRITEBACK;
+
+	return flags;
 }
 
 /*
@@ -125,66 +127,53 @@ static struct vmp_verdict decide_kswapd(const struct vmscan_node_ctx *ctx,
  * then. So a round that has tried harder than the first ones, and has met nothing
  * but what waits for a disk, some of it for the second time, waits for it, too.
  */
-static enum vmscan_throttle_state decide_direct(const struct vmscan_node_ctx *ctx)
+static unsigned int decide_direct(const struct vmscan_round *round)
 {
-	const struct vmscan_evict_stat *stat = &ctx->stat;
+	const struct reclaim_stat *stat = round->stat;
 
-	if (!ctx->may_throttle || ctx->hibernation)
-		return VMP_NO_STALL;
-	if (!ctx->nr_reclaimed && ctx->priority < DEF_PRIORITY - 2 &&
-	    stat->congested && stat->dirty == stat->taken)
-		return VMSCAN_THROTTLE_WRITEBACK;
-	if (ctx->root_reclaim && ctx->congested)
-		return VMSCAN_THROTTLE_CONGESTED;
+	if (!round->nr_reclaimed && round->priority < DEF_PRIORITY - 2 &&
+	    stat->nr_congested && stat->nr_dirty == round->nr_taken)
+		return VMSCAN_SLEEP_WRITEBACK;
 
-	return VMP_NO_STALL;
+	return round->root_reclaim && round->congested ? VMSCAN_SLEEP_CONGESTED : 0;
 }
 
 /**
  * vmp_throttle_decide() - what to do after a round over a node
- * @ctx: what the round met
+ * @round: what the round met
  * @fruitless: for kswapd: its rounds since it last reclaimed a page, this included
  *
- * Return: the marks to set on the node, and the reason to sleep for.
+ * Return: the marks to set on the node, and the reason to sleep for: the flags of the
+ * throttle point.
  */
-struct vmp_verdict
-vmp_throttle_decide(const struct vmscan_node_ctx *ctx,
-		    const struct vmp_fruitless *fruitless)
+unsigned int vmp_throttle_decide(const struct vmscan_round *round,
+				 const struct vmp_fruitless *fruitless)
 {
-	if (ctx->kswapd)
-		return decide_kswapd(ctx, fruitless);
-
-	return (struct vmp_verdict) { .stall = decide_direct(ctx) };
+	return round->kswapd ? decide_kswapd(round, fruitless) : decide_direct(round);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_decide);
 
-static void throttle_node(struct vmscan_node_ctx *ctx)
+static unsigned int throttle_round(const struct vmscan_round *round)
 {
-	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
-	struct vmp_verdict verdict;
+	const struct vmp_set *set = to_vmp_set(round->ops);
+	unsigned int flags;
 
-	if (!vmp_throttle_accounts(set->throttle, ctx->root_reclaim))
-		return;
+	if (!vmp_throttle_accounts(set->throttle, round->root_reclaim))
+		return 0;
 
-	if (ctx->kswapd)
-		vmp_throttle_count(&fruitless[ctx->nid], ctx);
-	verdict = vmp_throttle_decide(ctx, &fruitless[ctx->nid]);
-	if (verdict.mark_writeback) {
-		vmscan_node_set_writeback(ctx);
-		add_stat(STAT_MARK_WRITEBACK, 1);
-	}
-	if (verdict.mark_congested) {
-		vmscan_node_set_congested(ctx);
-		add_stat(STAT_MARK_CONGESTED, 1);
-	}
-	if (verdict.stall != VMP_NO_STALL)
-		vmscan_node_throttle(ctx, verdict.stall);
+	if (round->kswapd)
+		vmp_throttle_count(&fruitless[round->nid], round, set->number);
+	flags = vmp_throttle_decide(round, &fruitless[round->nid]);
+	add_stat(STAT_MARK_WRITEBACK, !!(flags & VMSCAN_MARK_WRITEBACK));
+	add_stat(STAT_MARK_CONGESTED, !!(flags & VMSCAN_MARK_CONGESTED));
+
+	return flags;
 }
 
 static void throttle_fill(struct vmscan_policy_ops *ops)
 {
 	ops->evicted = vmp_evicted;
-	ops->throttle_node = throttle_node;
+	ops->throttle = throttle_round;
 }
 
 static const struct vmp_policy throttle_policies[] = {

@@ -15,13 +15,24 @@
 /**
  * vmp_trace_id() - an id for something that begins now
  *
- * Return: one that no other task has, and this one has not had for long; not 0.
+ * Return: one that the task has not had for long; not 0.
  */
-u64 vmp_trace_id(void)
+u32 vmp_trace_id(void)
 {
 	static atomic_t last = ATOMIC_INIT(0);
 
-	return (u64)current->pid << 32 | (u32)atomic_inc_return(&last);
+	return (u32)atomic_inc_return(&last) ?: 1;
+}
+
+/**
+ * vmp_own_id() - the id as trace events show it
+ * @id: of the current task's, or 0
+ *
+ * Return: one that no other task has; 0 for 0.
+ */
+u64 vmp_own_id(u32 id)
+{
+	return id ? (u64)current->pid << 32 | id : 0;
 }
 
 /**
@@ -37,6 +48,26 @@ u64 vmp_cgroup_id(struct mem_cgroup *memcg)
 		return cgroup_id(memcg->css.cgroup);
 #endif
 	return 0;
+}
+
+/**
+ * vmp_where() - where something happens, for its trace event
+ * @ops: the set in force
+ * @policy: index of the policy in force at the point
+ * @memcg: the memcg that pages are taken from, or NULL
+ * @nid: the node
+ *
+ * Return: that.
+ */
+struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, u32 policy,
+			   struct mem_cgroup *memcg, int nid)
+{
+	return (struct vmp_where) {
+		.policy = policy,
+		.set = to_vmp_set(ops)->number,
+		.cgroup = vmp_cgroup_id(memcg),
+		.nid = nid,
+	};
 }
 
 /* The cgroup of the current task. */
@@ -80,7 +111,7 @@ static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 	struct pglist_data *pgdat = (void *)regs_get_kernel_argument(regs, 0);
 	u32 reason = regs_get_kernel_argument(regs, 1);
 	struct vmp_where where = throttled_where(pgdat->node_id);
-	u64 id = vmp_trace_id();
+	u64 id = vmp_own_id(vmp_trace_id());
 
 	WRITE_ONCE(*throttled_id(), id);
 	trace_throttle_begin(&where, id, reason);

@@ -60,21 +60,11 @@
 	{ VMP_POINT_WRITEBACK, "writeback" }, \
 	{ VMP_POINT_THROTTLE, "throttle" }
 
-#define BYPASS_REASONS { VMP_BYPASS_USER, "user" }
-
 TRACE_DEFINE_ENUM(VMP_POINT_FLUSH);
 TRACE_DEFINE_ENUM(VMP_POINT_SCAN);
 TRACE_DEFINE_ENUM(VMP_POINT_AGING);
 TRACE_DEFINE_ENUM(VMP_POINT_WRITEBACK);
 TRACE_DEFINE_ENUM(VMP_POINT_THROTTLE);
-TRACE_DEFINE_ENUM(VMP_BYPASS_USER);
-TRACE_DEFINE_ENUM(VMP_HWPOISON);
-TRACE_DEFINE_ENUM(VMP_NO_MAPPING);
-TRACE_DEFINE_ENUM(VMP_UNEVICTABLE);
-TRACE_DEFINE_ENUM(VMP_MAPPED);
-TRACE_DEFINE_ENUM(VMP_WRITEBACK);
-TRACE_DEFINE_ENUM(VMP_PINNED);
-TRACE_DEFINE_ENUM(VMP_LOCKED);
 TRACE_DEFINE_ENUM(VMP_END_BUDGET);
 TRACE_DEFINE_ENUM(VMP_END_NOTHING);
 TRACE_DEFINE_ENUM(VMP_END_BELOW_MIN);
@@ -84,15 +74,6 @@ TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_WRITEBACK);
 TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_ISOLATED);
 TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_NOPROGRESS);
 TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_CONGESTED);
-
-#define BOUNCE_REASONS \
-	{ VMP_HWPOISON, "hwpoison" }, \
-	{ VMP_NO_MAPPING, "no_mapping" }, \
-	{ VMP_UNEVICTABLE, "unevictable" }, \
-	{ VMP_MAPPED, "mapped" }, \
-	{ VMP_WRITEBACK, "writeback" }, \
-	{ VMP_PINNED, "pinned" }, \
-	{ VMP_LOCKED, "locked" }
 
 #define END_REASONS \
 	{ VMP_END_BUDGET, "budget" }, \
@@ -132,18 +113,18 @@ TRACE_EVENT(flush_batch_begin,
 		  __entry->id, __entry->folios, __entry->pages)
 );
 
-/* It is drained, in @ns. @flushed: that took a TLB flush. */
+/* It is, in @ns: folios found mapped again or gone, pages written; @flushed: a TLB flush. */
 TRACE_EVENT(flush_batch_end,
-	TP_PROTO(const struct vmp_where *where, u64 id,
-		 const struct vmp_flush_batch *batch, u64 ns),
-	TP_ARGS(where, id, batch, ns),
+	TP_PROTO(const struct vmp_where *where, u64 id, const struct vmscan_group *group),
+	TP_ARGS(where, id, group),
 
 	TP_STRUCT__entry(
 		WHERE_FIELDS
 		__field(u64, id)
 		__field(u32, folios)
 		__field(u32, pages)
-		__field(u32, bounced)
+		__field(u32, mapped)
+		__field(u32, gone)
 		__field(u32, written)
 		__field(u32, flushed)
 		__field(u64, ns)
@@ -152,47 +133,21 @@ TRACE_EVENT(flush_batch_end,
 	TP_fast_assign(
 		WHERE_ASSIGN(where);
 		__entry->id = id;
-		__entry->folios = batch->folios;
-		__entry->pages = batch->pages;
-		__entry->bounced = batch->bounced;
-		__entry->written = batch->written;
-		__entry->flushed = batch->flushed;
-		__entry->ns = ns;
+		__entry->folios = group->nr_folios;
+		__entry->pages = group->nr_pages;
+		__entry->mapped = group->nr_mapped;
+		__entry->gone = group->nr_gone;
+		__entry->written = group->nr_written;
+		__entry->flushed = group->flushed;
+		__entry->ns = group->ns;
 	),
 
 	TP_printk(WHERE_FORMAT
-		  "id=%llu folios=%u pages=%u bounced=%u written=%u flushed=%u ns=%llu",
+		  "id=%llu folios=%u pages=%u mapped=%u gone=%u written=%u flushed=%u ns=%llu",
 		  WHERE_ARGS(FLUSH_POLICIES),
 		  __entry->id, __entry->folios, __entry->pages,
-		  __entry->bounced, __entry->written, __entry->flushed,
-		  __entry->ns)
-);
-
-/* A folio of the batch was put back, since it changed meanwhile. */
-TRACE_EVENT(flush_bounce,
-	TP_PROTO(const struct vmp_where *where, u64 id, u32 reason, u32 pages),
-	TP_ARGS(where, id, reason, pages),
-
-	TP_STRUCT__entry(
-		WHERE_FIELDS
-		__field(u64, id)
-		__field(u32, reason)
-		__field(u32, pages)
-	),
-
-	TP_fast_assign(
-		WHERE_ASSIGN(where);
-		__entry->id = id;
-		__entry->reason = reason;
-		__entry->pages = pages;
-	),
-
-	TP_printk(WHERE_FORMAT
-		  "id=%llu reason=%s pages=%u",
-		  WHERE_ARGS(FLUSH_POLICIES),
-		  __entry->id,
-		  __print_symbolic(__entry->reason, BOUNCE_REASONS),
-		  __entry->pages)
+		  __entry->mapped, __entry->gone, __entry->written,
+		  __entry->flushed, __entry->ns)
 );
 
 /* A pass over an lruvec may scan @budget pages. */
@@ -223,10 +178,9 @@ TRACE_EVENT(scan_begin,
 
 /* It has scanned and reclaimed so many, and ended for a reason. */
 TRACE_EVENT(scan_end,
-	TP_PROTO(const struct vmp_where *where, u64 id,
-		 const struct vmp_pass *pass, u64 reclaimed, s32 priority,
-		 u32 reason),
-	TP_ARGS(where, id, pass, reclaimed, priority, reason),
+	TP_PROTO(const struct vmp_where *where, u64 id, const struct vmscan_pass *pass,
+		 u64 budget, u32 reason),
+	TP_ARGS(where, id, pass, budget, reason),
 
 	TP_STRUCT__entry(
 		WHERE_FIELDS
@@ -241,10 +195,10 @@ TRACE_EVENT(scan_end,
 	TP_fast_assign(
 		WHERE_ASSIGN(where);
 		__entry->id = id;
-		__entry->budget = pass->budget;
-		__entry->scanned = pass->scanned;
-		__entry->reclaimed = reclaimed;
-		__entry->priority = priority;
+		__entry->budget = budget;
+		__entry->scanned = pass->nr_moved;
+		__entry->reclaimed = pass->nr_reclaimed;
+		__entry->priority = pass->priority;
 		__entry->reason = reason;
 	),
 
@@ -311,9 +265,9 @@ TRACE_EVENT(aging_end,
 
 /* What an eviction batch met, in pages, and whether flushers were woken for it. */
 TRACE_EVENT(writeback_feedback,
-	TP_PROTO(const struct vmp_where *where,
-		 const struct vmscan_evict_stat *stat, u32 woken, u32 waited),
-	TP_ARGS(where, stat, woken, waited),
+	TP_PROTO(const struct vmp_where *where, const struct vmscan_evicted *evicted,
+		 u32 flags),
+	TP_ARGS(where, evicted, flags),
 
 	TP_STRUCT__entry(
 		WHERE_FIELDS
@@ -323,30 +277,28 @@ TRACE_EVENT(writeback_feedback,
 		__field(u32, congested)
 		__field(u32, writeback)
 		__field(u32, immediate)
-		__field(u32, put_back)
 		__field(u32, woken)
 		__field(u32, waited)
 	),
 
 	TP_fast_assign(
 		WHERE_ASSIGN(where);
-		__entry->taken = stat->taken;
-		__entry->dirty = stat->dirty;
-		__entry->unqueued = stat->unqueued_dirty;
-		__entry->congested = stat->congested;
-		__entry->writeback = stat->writeback;
-		__entry->immediate = stat->immediate;
-		__entry->put_back = stat->put_back;
-		__entry->woken = woken;
-		__entry->waited = waited;
+		__entry->taken = evicted->nr_taken;
+		__entry->dirty = evicted->stat->nr_dirty;
+		__entry->unqueued = evicted->stat->nr_unqueued_dirty;
+		__entry->congested = evicted->stat->nr_congested;
+		__entry->writeback = evicted->stat->nr_writeback;
+		__entry->immediate = evicted->stat->nr_immediate;
+		__entry->woken = !!(flags & VMSCAN_WAKE_FLUSHERS);
+		__entry->waited = !!(flags & VMSCAN_WAIT_WRITEBACK);
 	),
 
 	TP_printk(WHERE_FORMAT
-		  "taken=%u dirty=%u unqueued=%u congested=%u writeback=%u immediate=%u put_back=%u woken=%u waited=%u",
+		  "taken=%u dirty=%u unqueued=%u congested=%u writeback=%u immediate=%u woken=%u waited=%u",
 		  WHERE_ARGS(WRITEBACK_POLICIES),
 		  __entry->taken, __entry->dirty, __entry->unqueued,
 		  __entry->congested, __entry->writeback, __entry->immediate,
-		  __entry->put_back, __entry->woken, __entry->waited)
+		  __entry->woken, __entry->waited)
 );
 
 /* A reclaimer may be about to sleep; without an end, it did not. */
@@ -438,27 +390,24 @@ TRACE_EVENT(policy_switch,
 
 /* All points act stock from now on, or don't any more. */
 TRACE_EVENT(bypass,
-	TP_PROTO(const struct vmp_where *where, u32 on, u32 reason, s32 pid),
-	TP_ARGS(where, on, reason, pid),
+	TP_PROTO(const struct vmp_where *where, u32 on, s32 pid),
+	TP_ARGS(where, on, pid),
 
 	TP_STRUCT__entry(
 		WHERE_FIELDS
 		__field(u32, on)
-		__field(u32, reason)
 		__field(s32, pid)
 	),
 
 	TP_fast_assign(
 		WHERE_ASSIGN(where);
 		__entry->on = on;
-		__entry->reason = reason;
 		__entry->pid = pid;
 	),
 
-	TP_printk("policy=%u set=%u cgroup=%llu nid=%d on=%u reason=%s pid=%d",
+	TP_printk("policy=%u set=%u cgroup=%llu nid=%d on=%u pid=%d",
 		  __entry->policy, __entry->set, __entry->cgroup, __entry->nid,
-		  __entry->on, __print_symbolic(__entry->reason, BYPASS_REASONS),
-		  __entry->pid)
+		  __entry->on, __entry->pid)
 );
 
 #endif /* _VMP_TRACE_H */

@@ -14,15 +14,17 @@
 #include "internal.h"
 #include "trace.h"
 
-static const char *const gen_names[] = {
-	[VMSCAN_DIRTY_YOUNGEST] = "youngest",
-	[VMSCAN_DIRTY_SECOND_YOUNGEST] = "second-youngest",
-	[VMSCAN_DIRTY_SECOND_OLDEST] = "second-oldest",
+enum vmp_dirty_gen {
+	YOUNGEST,
+	SECOND_YOUNGEST,
 };
 
-#define NR_GEN_NAMES	ARRAY_SIZE(gen_names)
+static const char *const gen_names[] = {
+	[YOUNGEST] = "youngest",
+	[SECOND_YOUNGEST] = "second-youngest",
+};
 
-static unsigned int dirty_gen = VMSCAN_DIRTY_SECOND_YOUNGEST;
+static unsigned int dirty_gen = SECOND_YOUNGEST;
 
 enum vmp_writeback_stat {
 	STAT_BATCHES,		/* batches that met a page */
@@ -30,8 +32,7 @@ enum vmp_writeback_stat {
 	STAT_DIRTY,		/* ... dirty or under writeback */
 	STAT_WAKEUPS,		/* times that the flushers were woken */
 	STAT_WAITS,		/* ... and waited for, for a memcg of version 1 */
-	STAT_PUT_BACK,		/* pages put back by generation */
-	NR_WRITEBACK_STATS = STAT_PUT_BACK + NR_GEN_NAMES,
+	NR_WRITEBACK_STATS,
 };
 
 static const char *const stat_names[NR_WRITEBACK_STATS] = {
@@ -40,9 +41,6 @@ static const char *const stat_names[NR_WRITEBACK_STATS] = {
 	[STAT_DIRTY] = "dirty",
 	[STAT_WAKEUPS] = "flusher_wakeups",
 	[STAT_WAITS] = "waits",
-	[STAT_PUT_BACK + VMSCAN_DIRTY_YOUNGEST] = "put_back_youngest",
-	[STAT_PUT_BACK + VMSCAN_DIRTY_SECOND_YOUNGEST] = "put_back_second_youngest",
-	[STAT_PUT_BACK + VMSCAN_DIRTY_SECOND_OLDEST] = "put_back_second_oldest",
 };
 
 static DEFINE_PER_CPU(u64 [NR_WRITEBACK_STATS], writeback_stats);
@@ -54,93 +52,62 @@ static void add_stat(unsigned int stat, unsigned int value)
 
 /**
  * vmp_writeback_decide() - what to do after a batch
- * @stat: what the batch met
+ * @nr_taken: pages that the batch has taken
+ * @stat: what they were
  * @writers_throttled: who makes pages dirty is slowed down elsewhere
  *
  * The rule is that of shrink_inactive_list() for the classic LRU.
  *
- * Return: whether to wake the flushers, and to wait for them then.
+ * Return: VMSCAN_WAKE_FLUSHERS, with VMSCAN_WAIT_WRITEBACK to wait for them, or 0.
  */
-enum vmp_feedback
-vmp_writeback_decide(const struct vmscan_evict_stat *stat,
-		     bool writers_throttled)
+unsigned int vmp_writeback_decide(unsigned int nr_taken, const struct reclaim_stat *stat,
+				  bool writers_throttled)
 {
-	if (!stat->taken || stat->unqueued_dirty != stat->taken)
-		return VMP_FEEDBACK_NONE;
+	if (!nr_taken || stat->nr_unqueued_dirty != nr_taken)
+		return 0;
 
-	return writers_throttled ? VMP_FEEDBACK_WAKE : VMP_FEEDBACK_WAIT;
+	return VMSCAN_WAKE_FLUSHERS | (writers_throttled ? 0 : VMSCAN_WAIT_WRITEBACK);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_writeback_decide);
 
-static void give_feedback(struct vmscan_evicted_ctx *ctx, enum vmp_feedback feedback)
-{
-	switch (feedback) {
-	case VMP_FEEDBACK_WAIT:
-		add_stat(STAT_WAKEUPS, 1);
-		add_stat(STAT_WAITS, 1);
-		vmscan_evicted_wake_flusher(ctx);
-		vmscan_evicted_wait(ctx);
-		break;
-	case VMP_FEEDBACK_WAKE:
-		add_stat(STAT_WAKEUPS, 1);
-		vmscan_evicted_wake_flusher(ctx);
-		break;
-	case VMP_FEEDBACK_NONE:
-		break;
-	}
-}
-
-static void trace_feedback(const struct vmscan_evicted_ctx *ctx,
-			   const struct vmp_set *set, enum vmp_feedback feedback)
+static void trace_feedback(const struct vmscan_evicted *evicted, const struct vmp_set *set,
+			   unsigned int flags)
 {
 	struct vmp_where where;
 
 	if (!trace_writeback_feedback_enabled())
 		return;
 
-	where = (struct vmp_where) {
-		.policy = set->feedback,
-		.set = set->number,
-		.cgroup = vmp_cgroup_id(ctx->memcg),
-		.nid = ctx->nid,
-	};
-	trace_writeback_feedback(&where, &ctx->stat,
-				 feedback != VMP_FEEDBACK_NONE,
-				 feedback == VMP_FEEDBACK_WAIT);
+	where = vmp_where(evicted->ops, set->feedback, evicted->memcg, evicted->nid);
+	trace_writeback_feedback(&where, evicted, flags);
 }
 
 /* The callback of this point and of the throttle point: either may be stock. */
-void vmp_evicted(struct vmscan_evicted_ctx *ctx)
+unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 {
-	const struct vmp_set *set = container_of(ctx->ops, struct vmp_set, ops);
-	unsigned int gen = set->feedback ? READ_ONCE(dirty_gen) :
-					   VMSCAN_DIRTY_YOUNGEST;
+	const struct vmp_set *set = to_vmp_set(evicted->ops);
+	unsigned int flags = 0;
 
-	enum vmp_feedback feedback = VMP_FEEDBACK_NONE;
+	if (set->feedback)
+		flags = vmp_writeback_decide(evicted->nr_taken, evicted->stat,
+					     evicted->writers_throttled);
+	if (set->feedback && READ_ONCE(dirty_gen) == SECOND_YOUNGEST)
+		flags |= VMSCAN_SECOND_YOUNGEST;
+	if (vmp_throttle_accounts(set->throttle, evicted->root_reclaim))
+		flags |= VMSCAN_COUNT;
 
 	add_stat(STAT_BATCHES, 1);
-	add_stat(STAT_TAKEN, ctx->stat.taken);
-	add_stat(STAT_DIRTY, ctx->stat.dirty);
-	add_stat(STAT_PUT_BACK + gen, ctx->stat.put_back);
+	add_stat(STAT_TAKEN, evicted->nr_taken);
+	add_stat(STAT_DIRTY, evicted->stat->nr_dirty);
+	add_stat(STAT_WAKEUPS, !!(flags & VMSCAN_WAKE_FLUSHERS));
+	add_stat(STAT_WAITS, !!(flags & VMSCAN_WAIT_WRITEBACK));
+	trace_feedback(evicted, set, flags);
 
-	if (vmp_throttle_accounts(set->throttle, ctx->root_reclaim))
-		vmscan_evicted_account(ctx);
-	if (set->feedback)
-		feedback = vmp_writeback_decide(&ctx->stat,
-						ctx->writers_throttled);
-	trace_feedback(ctx, set, feedback);
-	give_feedback(ctx, feedback);
-}
-
-static enum vmscan_dirty_gen
-feedback_dirty_gen(const struct vmscan_evicted_ctx *ctx)
-{
-	return READ_ONCE(dirty_gen);
+	return flags;
 }
 
 static void feedback_fill(struct vmscan_policy_ops *ops)
 {
-	ops->dirty_gen = feedback_dirty_gen;
 	ops->evicted = vmp_evicted;
 }
 
@@ -160,7 +127,7 @@ DEFINE_SHOW_ATTRIBUTE(stats);
 static const struct vmp_option writeback_dirty_gen = {
 	.path = "writeback/dirty_gen",
 	.names = gen_names,
-	.nr_names = NR_GEN_NAMES,
+	.nr_names = ARRAY_SIZE(gen_names),
 	.value = &dirty_gen,
 };
 

@@ -4,19 +4,18 @@ from vmp.kernel import Edit
 
 FLUSH, SCAN, AGING, CONTROL = (f"module/{name}.c" for name in "flush scan aging control".split())
 
-# The writes that the flush is there for are lost.
-NO_FLUSH = Edit(
-    "no-flush",
-    FLUSH,
-    "bool flushed = vmscan_flush_dirty(ctx);",
-    "bool flushed = current->tlb_ubc.writable = false;",
+# Policies that get nothing done: one that ends each pass at once, one that says that the memcg
+# has had its turn, and one that moves a page before it says so.
+ENDS = (
+    "if (pass_end(pass, note, budget) != VMP_GO_ON)\n"
+    "\t\treturn (struct vmscan_step) { .action = VMSCAN_END };"
 )
-# A policy that never takes anything.
-IDLE = Edit(
-    "idle",
-    SCAN,
-    "\tpass.budget = vmp_scan_budget(",
-    "\treturn false;\n\tpass.budget = vmp_scan_budget(",
+ROTATE = "return (struct vmscan_step) { .action = VMSCAN_END_ROTATE };"
+ONE = "return (struct vmscan_step) { VMSCAN_EVICT, 1, 1 };"
+IDLE = (
+    Edit("idle", SCAN, "if (pass_end(pass, note, budget) != VMP_GO_ON)", "if (true)"),
+    Edit("idle-rotate", SCAN, ENDS, ROTATE),
+    Edit("idle-one", SCAN, ENDS, f"if (!pass->nr_batches)\n\t\t{ONE}\n\t{ROTATE}"),
 )
 # There is time for what may happen to a request.
 SLOW_AGING = Edit(

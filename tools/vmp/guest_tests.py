@@ -17,13 +17,14 @@ PROGRAMS = CACHE / "tests"
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 # The faulty module that a test needs, and the variable that tells it where that is.
 FAULTS = {
-    "lostwrite-fault": ("VMP_FAULT_NO_FLUSH", faults.NO_FLUSH),
-    "idle-fault": ("VMP_FAULT_IDLE", faults.IDLE),
+    **{edit.name: (f"VMP_FAULT_{edit.name.upper().replace('-', '_')}", edit)
+       for edit in faults.IDLE},
     "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
-}
+}  # fmt: skip
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 TIMEOUT = {False: "1800", True: "4500"}  # seconds, of a guest that runs some tests or all
+NODES = (2, 4)
 GUESTS = 6  # so many may be needed: QEMU has lost two in one run
 
 
@@ -128,8 +129,10 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     return words + [f"{name}={build_module(kernel, fault, *edits)}" for name, fault in needed]
 
 
-def guest_suite(report: Report, label: str, kernel: Path, tests: list[str], full: bool) -> None:
-    """Run guest tests in one guest and report each.
+def guest_suite(
+    report: Report, label: str, kernel: Path, tests: list[str], full: bool, *options: str
+) -> None:
+    """Run guest tests in one guest, with further options of tools/vm, and report each.
 
     When QEMU loses the guest, another runs the tests that had not ended.
     """
@@ -137,14 +140,14 @@ def guest_suite(report: Report, label: str, kernel: Path, tests: list[str], full
     words = settings(kernel, label, tests, full)
     for test in KUNIT:
         kunit_log(label, test).unlink(missing_ok=True)
-    options: Words = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000"]
-    options += ["--timeout", TIMEOUT[full]]
+    words_vm: Words = ["--kernel", kernel, "--cpus", "4", "--disk", "2G:1000"]
+    words_vm += ["--timeout", TIMEOUT[full], *options]
     left = tests
     start = time.monotonic()
     failed = 0
     for number in range(1, GUESTS + 1):
         log = OUT / f"test-guest-{label}-{number}.log"
-        status, text = vm_once([*options, "--", "env", *words, GUEST / "run", *left], log)
+        status, text = vm_once([*words_vm, "--", "env", *words, GUEST / "run", *left], log)
         ended, failed_here = report_results(report, label, text)
         failed += failed_here
         if status != STALE_BREAKPOINT or number == GUESTS:
@@ -177,10 +180,13 @@ def run_slow(report: Report, full: bool) -> None:
 
 
 def run_plain(report: Report, full: bool) -> None:
-    """Run KUnit and the other guest tests on the plain kernel."""
-    slow = names("slow")
-    tests = [name for name in names("all") if name not in slow] if full else names("plain")
-    guest_suite(report, "plain", build_kernel(None, "plain"), tests, full)
+    """Run KUnit and the other guest tests on the plain kernel, also with several nodes."""
+    kernel = build_kernel(None, "plain")
+    other = {*names("slow"), *names("numa")}
+    tests = [name for name in names("all") if name not in other] if full else names("plain")
+    guest_suite(report, "plain", kernel, tests, full)
+    for nodes in NODES:
+        guest_suite(report, f"{nodes} nodes", kernel, names("numa"), full, "--numa", str(nodes))
 
 
 def run_debug(report: Report, full: bool) -> None:

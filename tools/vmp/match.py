@@ -14,23 +14,17 @@ COUNTERS = {
     "stolen_pages": STOLEN,
     "remote_flushes": ("vmstat.nr_tlb_remote_flush",),
     "oom_kills": ("vmstat.oom_kill",),
-    "writeback.put_back": (
-        "stats.writeback.put_back_youngest",
-        "stats.writeback.put_back_second_youngest",
-        "stats.writeback.put_back_second_oldest",
-    ),
 }
-BOUNCES = "hwpoison no_mapping unevictable mapped writeback pinned locked".split()
 REASONS = "writeback isolated noprogress congested".split()
 # Figures that count what one of ab's counters does, most of them under the module's own name.
 COMPARABLE = (
     *COUNTERS,
-    *(f"flush.{name}" for name in "batches deferred flushes pageouts".split()),
-    *(f"flush.bounce_{reason}" for reason in BOUNCES),
+    *(f"flush.{name}" for name in "batches deferred flushes written".split()),
+    *(f"flush.bounce_{reason}" for reason in "mapped gone".split()),
     *(f"scan.{name}" for name in "passes budget scanned reclaimed".split()),
     *(f"scan.end_{reason}" for reason in "budget nothing below_min enough aged".split()),
     *(f"aging.{name}" for name in "sync async failed stale".split()),
-    *(f"writeback.{name}" for name in "batches taken flusher_wakeups waits".split()),
+    *(f"writeback.{name}" for name in "batches taken dirty flusher_wakeups waits".split()),
     *(f"throttle.{reason}{unit}" for reason in REASONS for unit in ("", "_us")),
 )
 ROW = ("label", "before", "after", "delta", "percent", "spread_a", "spread_b", "p")

@@ -5,7 +5,6 @@ import time
 from dataclasses import dataclass
 
 from vmp.common import OUT, Failure, Words
-from vmp.faults import NO_FLUSH
 from vmp.guest import STALE_BREAKPOINT
 from vmp.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
 from vmp.kernel import Edit, build_edited_kernel, build_kernel, build_module
@@ -30,72 +29,70 @@ class Mutant(Edit):
 
 FLUSH, SCAN, AGING = "module/flush.c", "module/scan.c", "module/aging.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
-CONTROL, REGISTRY = "module/control.c", "mm/vmscan_policy.c"
+CONTROL, TRACE = "module/control.c", "module/trace.h"
+VMSCAN, REGISTRY = "mm/vmscan.c", "mm/vmscan_policy.c"
 
 MUTANTS = (
     # flush
-    Mutant(**vars(NO_FLUSH), test="lostwrite-shmem"),
-    Mutant("flush-limit-doubled", FLUSH, "nr_folios >= limit ||", "nr_folios >= 2 * limit ||"),
     Mutant(
-        "recheck-no-hwpoison",
-        FLUSH,
-        "\tif (folio_contain_hwpoisoned_page(folio))\n\t\treturn VMP_HWPOISON;\n",
-        "",
+        "no-flush",
+        REGISTRY,
+        "\t\ttry_to_unmap_flush_dirty();\n",
+        "\t\tcurrent->tlb_ubc.writable = false;\n",
+        "lostwrite-anon",
     ),
     Mutant(
-        "recheck-no-unevictable",
-        FLUSH,
-        "\tif (folio_test_mlocked(folio) || mapping_unevictable(mapping))\n"
-        "\t\treturn VMP_UNEVICTABLE;\n",
+        "moved-without-flush",
+        "mm/userfaultfd.c",
+        "\tflush_tlb_batched_pending(mm);\n",
         "",
-    ),
-    Mutant("recheck-no-mapped", FLUSH, "\tif (folio_mapped(folio))\n\t\treturn VMP_MAPPED;\n", ""),
-    Mutant("recheck-no-mapping", FLUSH, "\tif (!mapping)\n\t\treturn VMP_NO_MAPPING;\n", ""),
-    Mutant(
-        "recheck-no-writeback",
-        FLUSH,
-        "\tif (folio_test_writeback(folio))\n\t\treturn VMP_WRITEBACK;\n",
-        "",
+        "uffd-move",
     ),
     Mutant(
-        "recheck-no-pinned",
-        FLUSH,
-        "\tif (folio_maybe_dma_pinned(folio))\n\t\treturn VMP_PINNED;\n",
-        "",
+        "group-doubled",
+        REGISTRY,
+        "group->nr_folios >= flush->size ||",
+        "group->nr_folios >= 2 * flush->size ||",
+        "reclaim-exact",
     ),
     Mutant(
-        "recheck-no-clean",
-        FLUSH,
-        "\tif (!folio_test_dirty(folio))\n\t\treturn VMP_CLEAN;\n",
-        "",
+        "shmem-waits",
+        REGISTRY,
+        "flush->second || !folio_test_anon(folio)",
+        "flush->second",
+        "reclaim-exact",
     ),
+    Mutant("mapped-again-paged-out", REGISTRY, "(!mapped && !gone)", "!gone || mapped", "pin"),
     Mutant(
         "counter-not-per-cpu",
         FLUSH,
-        "this_cpu_inc(flush_stats.count[stat]);",
-        "per_cpu(flush_stats, 0).count[stat]++;",
-        "madvise-anon",
+        "\tthis_cpu_add(flush_stats.count[stat], value);\n",
+        "\tu64 count = READ_ONCE(per_cpu(flush_stats, 0).count[stat]);\n\n"
+        "\tfor (int i = 0; i < 1000; i++)\n\t\tcpu_relax();\n"
+        "\tWRITE_ONCE(per_cpu(flush_stats, 0).count[stat], count + value);\n",
+        "trace",
     ),
     # scan
     Mutant(
         "batch-doubled",
         SCAN,
-        "READ_ONCE(batch_pages)))",
-        "2 * READ_ONCE(batch_pages)))",
+        ".max_take = READ_ONCE(batch_pages),",
+        ".max_take = 2 * READ_ONCE(batch_pages),",
         "reclaim-exact",
     ),
+    Mutant("never-enough", SCAN, "if (pass->enough)", "if (false)", "reclaim-exact"),
     Mutant(
-        "never-enough",
-        SCAN,
-        "return ctx->nr_reclaimed >= ctx->nr_to_reclaim;",
-        "return false;",
-        "reclaim-exact",
+        "enough-of-all-nodes",
+        VMSCAN,
+        "sc->batch.nr_before + pass->nr_reclaimed >=",
+        "sc->nr_reclaimed >=",
+        "numa",
     ),
     Mutant(
         "protection-ignored",
         SCAN,
-        "vmscan_scan_unprotected(ctx, evictable),",
-        "evictable,",
+        "pass->unprotected, pass->priority,",
+        "pass->begin_size, pass->priority,",
         "protection",
     ),
     Mutant("priority-ignored", SCAN, "budget = unprotected >> priority;", "budget = unprotected;"),
@@ -109,19 +106,35 @@ MUTANTS = (
     Mutant(
         "end-order",
         SCAN,
-        "\tif (pass->below_min)\n\t\treturn VMP_END_BELOW_MIN;\n"
-        "\tif (pass->enough)\n\t\treturn VMP_END_ENOUGH;\n",
         "\tif (pass->enough)\n\t\treturn VMP_END_ENOUGH;\n"
-        "\tif (pass->below_min)\n\t\treturn VMP_END_BELOW_MIN;\n",
+        "\tif (note->aged && aging == VMP_AGING_STOP)\n\t\treturn VMP_END_AGED;\n",
+        "\tif (note->aged && aging == VMP_AGING_STOP)\n\t\treturn VMP_END_AGED;\n"
+        "\tif (pass->enough)\n\t\treturn VMP_END_ENOUGH;\n",
     ),
     Mutant(
         "unfair",
         SCAN,
-        "\tpass.budget = vmp_scan_budget(",
-        "\tif (ctx->root_reclaim && vmp_cgroup_id(ctx->memcg) % 8 == 0)\n\t\treturn true;\n"
-        "\tpass.budget = vmp_scan_budget(",
+        "\treturn vmp_scan_budget(pass->begin_size,",
+        "\treturn (mem_cgroup_id(pass->memcg) % 8 ? 1 : 16) * vmp_scan_budget(pass->begin_size,",
         "fairness",
     ),
+    Mutant(
+        "idle-not-followed",
+        REGISTRY,
+        "pass->priority <= VMSCAN_LIVE_PRIORITY &&",
+        "false &&",
+        "idle",
+    ),
+    Mutant(
+        "rotation-is-work",
+        REGISTRY,
+        "pass->priority <= VMSCAN_LIVE_PRIORITY &&",
+        "pass->priority <= VMSCAN_LIVE_PRIORITY && step.action != VMSCAN_END_ROTATE &&",
+        "idle-rotate",
+    ),
+    Mutant("a-page-is-enough", REGISTRY, "pass->nr_moved < share", "!pass->nr_moved", "idle-one"),
+    Mutant("in-the-way-unnoticed", VMSCAN, "swappiness && (sc->gfp_mask & __GFP_IO);",
+           "swappiness;", "noio"),
     # aging
     Mutant("no-drain", QUEUE, "\tflush_workqueue(queue->wq);\n", "", "slow-aging"),
     Mutant(
@@ -135,37 +148,47 @@ MUTANTS = (
         QUEUE,
         "\tspin_lock(&queue->lock);\n\tslot = find_slot(queue, request);\n",
         "\tslot = find_slot(queue, request);\n\tspin_lock(&queue->lock);\n",
+        debug=True,
     ),
+    Mutant("async-never", AGING, "return old_left ? VMP_AGE_NO : VMP_AGE_LATER;",
+           "return VMP_AGE_NO;"),
+    Mutant("not-retired", CONTROL, "\tretire(&old, choice);\n", "", "slow-aging"),
     Mutant(
-        "async-never",
-        AGING,
-        "return old_left ? VMP_AGE_NO : VMP_AGE_LATER;",
-        "return VMP_AGE_NO;",
-        "pressure",
+        "retired-always",
+        CONTROL,
+        "(!new || chosen(old, i) != chosen(new, i))",
+        "true",
+        "slow-aging",
     ),
     # writeback
     Mutant(
         "wake-and-wait-swapped",
         WRITEBACK,
-        "writers_throttled ? VMP_FEEDBACK_WAKE : VMP_FEEDBACK_WAIT",
-        "writers_throttled ? VMP_FEEDBACK_WAIT : VMP_FEEDBACK_WAKE",
+        "(writers_throttled ? 0 : VMSCAN_WAIT_WRITEBACK)",
+        "(writers_throttled ? VMSCAN_WAIT_WRITEBACK : 0)",
     ),
-    Mutant("batches-not-counted", WRITEBACK, "\t\tvmscan_evicted_account(ctx);\n", "\t\t{}\n",
+    Mutant("batches-not-counted", WRITEBACK, "\t\tflags |= VMSCAN_COUNT;\n", "\t\t{}\n",
            "slow-disk"),  # fmt: skip
     # throttle
-    Mutant("no-sleep", THROTTLE, "\t\tvmscan_node_throttle(ctx, verdict.stall);\n", "\t\t{}\n",
-           "slow-disk"),  # fmt: skip
+    Mutant("no-sleep", VMSCAN, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
     Mutant(
         "kswapd-impatient",
         THROTTLE,
-        "\t\t     fruitless->pending &&\n\t\t     fruitless->taken >= fruitless->pending;\n",
-        "\t\t     true;\n",
+        "!round->nr_reclaimed && fruitless->pending &&\n"
+        "\t    fruitless->taken >= fruitless->pending)",
+        "!round->nr_reclaimed)",
     ),
     Mutant(
         "pending-of-now",
         THROTTLE,
-        "max(fruitless->pending, ctx->nr_write_pending)",
-        "ctx->nr_write_pending",
+        "max(fruitless->pending, round->nr_write_pending)",
+        "round->nr_write_pending",
+    ),
+    Mutant(
+        "sums-of-another-set",
+        THROTTLE,
+        "round->nr_reclaimed || fruitless->set != set",
+        "round->nr_reclaimed",
     ),
     Mutant(
         "probe-left-behind",
@@ -196,10 +219,9 @@ MUTANTS = (
         "switch",
         True,
     ),
-    Mutant("not-unregistered", CONTROL, "\t\tvmscan_policy_unregister(&published->ops);\n", "",
+    Mutant("not-unregistered", CONTROL, "\t\tvmscan_policy_publish(&published->ops, NULL);\n", "",
            "modules"),  # fmt: skip
     Mutant("files-left-behind", CONTROL, "\tdebugfs_remove(root);\n", "", "modules"),
-    Mutant("not-retired", CONTROL, "\tretire(&old);\n", "", "slow-aging"),
     Mutant(
         "profile-without-throttle",
         CONTROL,
@@ -221,28 +243,47 @@ MUTANTS = (
     Mutant(
         "end-not-traced",
         AGING,
-        "\ttrace_aging_end(&where, id, false, gens->max_seq, gens->max_seq + aged);\n",
+        "\ttrace_aging_end(&where, vmp_own_id(id), true, request->max_seq,\n"
+        "\t\t\trequest->max_seq + aged);\n",
         "",
         "trace",
     ),
+    Mutant("wrong-field-traced", TRACE, "__entry->written = group->nr_written;",
+           "__entry->written = group->nr_mapped;", "trace"),  # fmt: skip
+    # the registry
+    Mutant("readers-not-waited-for", REGISTRY, "\tsynchronize_rcu();\n", ""),
     Mutant(
-        "wrong-reason-traced",
-        FLUSH,
-        "trace_flush_bounce(&drain->where, drain->id, reason,",
-        "trace_flush_bounce(&drain->where, drain->id, VMP_PINNED,",
-        "trace",
-    ),
-    # the kernel's side
-    Mutant("readers-not-waited-for", REGISTRY, "\tsynchronize_srcu(&vmscan_policy_srcu);\n", ""),
-    Mutant("bypass-not-read", REGISTRY, "vmscan_policy_bypassed() ? NULL : ops;", "ops;"),
-    Mutant(
-        "idle-not-followed",
+        "bypass-not-read",
         REGISTRY,
-        "\t       (scan->ctx.priority > VMSCAN_LIVE_PRIORITY &&\n\t\t!vmscan_policy_bypassed());\n",
-        "\t       true;\n",
-        "idle-fault",
+        "return vmscan_policy_bypassed() ? NULL : rcu_dereference",
+        "return rcu_dereference",
     ),
-    Mutant("branches-late", REGISTRY, "\n\tset_branches(false);\n", "\n", "kunit-slow"),
+    Mutant(
+        "bypass-lifted-early",
+        REGISTRY,
+        "\trcu_assign_pointer(vmscan_policy_ops, new);\n\tsynchronize_rcu();\n"
+        "\tif (!new)\n\t\tWRITE_ONCE(bypass, false);\n",
+        "\tif (!new)\n\t\tWRITE_ONCE(bypass, false);\n"
+        "\trcu_assign_pointer(vmscan_policy_ops, new);\n\tsynchronize_rcu();\n",
+    ),
+    Mutant("branches-late", REGISTRY, "\tset_branches(false);\n\tmod_delayed_work",
+           "\tmod_delayed_work", "kunit-slow"),  # fmt: skip
+    # With time to postpone it in.
+    Mutant(
+        "one-work-for-both",
+        REGISTRY,
+        "\tset_branches(false);\n"
+        "\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
+        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
+        "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n\tif (on)\n"
+        "\t\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\telse\n"
+        "\t\tqueue_work(system_wq, &on_work);\n",
+        "\tset_branches(false);\n\tschedule_timeout_uninterruptible(1);\n"
+        "\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
+        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
+        "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n"
+        "\tmod_delayed_work(system_wq, &off_work, on ? BRANCH_OFF_DELAY : 2);\n",
+    ),
 )  # fmt: skip
 
 
@@ -273,6 +314,7 @@ def caught_by(mutant: Mutant) -> str:
         "2G:1000",
         "--timeout",
         TIMEOUT,
+        *(["--numa", "2"] if mutant.test == "numa" else []),
     ]
     said = kunit_log("mutant", mutant.test)
     said.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI
 MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
 COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
 OWN_EVENTS = frozenset(
-    "flush_batch_begin flush_batch_end flush_bounce scan_begin scan_end aging_begin aging_end "
+    "flush_batch_begin flush_batch_end scan_begin scan_end aging_begin aging_end "
     "writeback_feedback throttle_begin throttle_end policy_switch bypass".split()
 )
 MOST_GROUPS = 6  # what can be told apart
@@ -111,17 +111,14 @@ class Picture:
         span.counts["flush.batches"] += 1
         for name, source in (
             ("deferred", "folios"),
-            ("bounced", "bounced"),
-            ("pageouts", "written"),
+            ("written", "written"),
+            ("bounce_mapped", "mapped"),
+            ("bounce_gone", "gone"),
             ("flushes", "flushed"),
             ("batch_ns", "ns"),
         ):
             span.counts[f"flush.{name}"] += int(own[source])
         span.batch_sizes[int(own["folios"])] += 1
-
-    def on_flush_bounce(self, event: Event, span: Span) -> None:
-        """Count a folio that was put back."""
-        span.counts[f"flush.bounce_{fields(event.text)['reason']}"] += 1
 
     def on_scan_end(self, event: Event, span: Span) -> None:
         """Count a pass over an lruvec."""
@@ -147,7 +144,7 @@ class Picture:
         """Count a batch that met dirty folios, and what it led to."""
         own = fields(event.text)
         span.counts["writeback.batches"] += 1
-        for name in ("taken", "put_back"):
+        for name in ("taken", "dirty"):
             span.counts[f"writeback.{name}"] += int(own[name])
         self.total(span, "writeback.flusher_wakeups", event, int(own["woken"]))
         span.counts["writeback.waits"] += int(own["waited"])

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import struct
 import tempfile
 from pathlib import Path
@@ -25,15 +26,20 @@ from vmp.kernel import (
 )
 from vmp.report import Report
 
-# The static key of each policy point, and the function that the point is in.
+# The static key of each policy point, and how many branches on it the functions have that ask,
+# with what the compiler inlines into them.
 POINTS = {
-    "vmscan_flush_key": "shrink_folio_list",
-    "vmscan_scan_key": "try_to_shrink_lruvec",
-    "vmscan_evicted_key": "evict_folios",
-    "vmscan_node_key": "shrink_node",
+    "vmscan_flush_key": {"shrink_folio_list": 3},
+    "vmscan_scan_key": {"try_to_shrink_lruvec": 1, "isolate_folios": 4},
+    "vmscan_evicted_key": {"isolate_folios": 2, "evict_folios": 4},
+    "vmscan_throttle_key": {"shrink_node": 2},
 }
-# Its two ways, of root reclaim by the multi-gen LRU and of memory cgroups, pass one each.
-BRANCHES = {"shrink_node": 2}
+# Called where folios wait, which nothing but a policy has them do, and not behind a branch: that
+# may go off meanwhile.
+UNBRANCHED = "vmscan_flush_next"
+OURS = re.compile(r"\bcall.*<((?:policy|vmscan_(?:flush|scan|evicted|throttle))_\w+)")
+# What a reviewer is asked to read, in lines, and the growth of vmscan.o, in percent.
+MOST_CHANGED, MOST_NEW, MOST_GROWTH = 250, 800, 4
 JUMP_ENTRY = struct.Struct("<iiq")  # struct jump_entry: code, target, key, each relative to itself
 
 
@@ -83,8 +89,8 @@ def symbols(kernel: Path) -> dict[str, tuple[int, int]]:
     return {name: (int(address, 16), int(size or "0", 16)) for address, size, name in found}
 
 
-def jump_sites(kernel: Path, known: dict[str, tuple[int, int]], key: str) -> list[int]:
-    """Return the addresses of the static branches on a key."""
+def jump_sites(kernel: Path, known: dict[str, tuple[int, int]], key: str) -> dict[int, int]:
+    """Return the addresses of the static branches on a key, and where each of them leads."""
     headers = run(["objdump", "-h", kernel / "vmlinux"], "listing sections")
     section = re.search(r" \.rodata\s+[0-9a-f]+\s+([0-9a-f]+)", headers)
     if not section:
@@ -95,62 +101,106 @@ def jump_sites(kernel: Path, known: dict[str, tuple[int, int]], key: str) -> lis
         run([*command, kernel / "vmlinux", dump.name], "reading the jump table")
         data = Path(dump.name).read_bytes()
     first, end = (known[f"__{edge}___jump_table"][0] for edge in ("start", "stop"))
-    sites = []
+    sites = {}
     for address in range(first, end, JUMP_ENTRY.size):
-        code, _, relative_key = JUMP_ENTRY.unpack_from(data, address - start)
+        code, target, relative_key = JUMP_ENTRY.unpack_from(data, address - start)
         if address + 8 + (relative_key & ~3) == known[key][0]:
-            sites.append(address + code)
+            sites[address + code] = address + 4 + target
     return sites
 
 
-def instructions(binary: Path, function: str) -> list[str]:
-    """Return the disassembly of a function, an instruction a line."""
-    command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}"]
-    listing = run([*command, binary], "disassembling")
-    return re.findall(r"^\s*([0-9a-f]+:\s+\S.*)$", listing, re.MULTILINE)
+def instructions(binary: Path, function: str) -> dict[int, str]:
+    """Return the disassembly of a function and its cold part, by address."""
+    code: dict[int, str] = {}
+    for name in (function, f"{function}.cold"):
+        command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={name}"]
+        listing = run([*command, binary], "disassembling")
+        found = re.findall(r"^\s*([0-9a-f]+):\s+(\S.*)$", listing, re.MULTILINE)
+        code |= {int(address, 16): text for address, text in found}
+    return code
 
 
-def off_cost(on: Path, off: Path, key: str, hot: str, report: Report) -> None:
-    """Check what the point of `key` adds to the function `hot` while no policy is in force.
+def stretch(code: dict[int, str], begin: int) -> set[int]:
+    """Return the addresses of the instructions from one on to the next that always jumps."""
+    found = set()
+    for address in sorted(address for address in code if address >= begin):
+        found.add(address)
+        if re.match(r"jmp|ret", code[address]):
+            break
+    return found
 
-    `on` is a built kernel, `off` an object file of a build with the option off.
+
+def off_cost(on: Path, off: Path, hot: str, report: Report) -> None:
+    """Check what the points in the function `hot` add to it while no policy is in force.
+
+    `on` is a built kernel, `off` an object file of a build with the option off. Each branch is
+    a nop, and all calls to code of policies are where a branch leads.
     """
     known = symbols(on)
-    start, size = known[hot]
-    sites = jump_sites(on, known, key)
-    expected = BRANCHES.get(hot, 1)
-    if len(sites) != expected or not all(start <= site < start + size for site in sites):
-        where = ", ".join(f"{site:#x}" for site in sites) or "none"
-        raise Failure(f"{hot}() is to have all {expected} branches on {key}; they are at: {where}")
     code = instructions(on / "vmlinux", hot)
-    for site in sites:
-        branch = next(line for line in code if line.startswith(f"{site:x}:"))
-        if "nop" not in branch:
-            raise Failure(f"the branch is no nop while it is off: {branch}")
-    ours = [
-        line
-        for line in code
-        if re.search(r"<(vmscan_(policy|flush|scan|evicted|node)_|__srcu)", line)
-    ]
-    if ours:
-        raise Failure("code of the policies beside the branch:\n" + "\n".join(ours))
+    behind: set[int] = set()
+    branches = 0
+    for key, functions in POINTS.items():
+        if hot not in functions:
+            continue
+        sites = {site: to for site, to in jump_sites(on, known, key).items() if site in code}
+        if len(sites) != functions[hot]:
+            raise Failure(f"{hot}() has {len(sites)} branches on {key}, not {functions[hot]}")
+        branches += len(sites)
+        for site, target in sites.items():
+            if not re.match(r"nop|xchg +%ax,%ax", code[site]):
+                raise Failure(f"the branch is no nop while it is off: {site:x}: {code[site]}")
+            behind |= stretch(code, target)
+    for address, text in code.items():
+        called = OURS.search(text)
+        if called and called[1] != UNBRANCHED and address not in behind:
+            raise Failure(f"it is called without a branch: {address:x}: {text}")
     report.note(
-        f"{hot}(): {len(code)} instructions with the option on, {expected} of them branches, "
+        f"{hot}(): {len(code)} instructions with the option on, {branches} of them branches, "
         f"{len(instructions(off, hot))} with it off"
     )
 
 
-def changed_lines() -> int:
-    """Return how many lines the series adds to or takes from existing files in mm/."""
+def all_branches(on: Path) -> None:
+    """Check that no function but those named has a branch on one of the keys."""
+    known = symbols(on)
+    for key, functions in POINTS.items():
+        sites = jump_sites(on, known, key)
+        if len(sites) != sum(functions.values()):
+            raise Failure(f"the kernel has {len(sites)} branches on {key}, {functions} expected")
+
+
+def changed_lines() -> tuple[int, int]:
+    """Return the lines that the series changes in existing files, and those of its new ones."""
     text = "".join(patch.read_text() for patch in hook_patches(None))
-    files = re.split(r"^(?=--- )", text, flags=re.MULTILINE)
-    existing = [part for part in files if re.match(r"--- a/mm/", part)]
-    new = {"a/mm/vmscan_policy.c", "a/mm/vmscan_policy.h"}
-    return sum(
-        len(re.findall(r"^[+-](?![+-])", part, re.MULTILINE))
-        for part in existing
-        if part.split()[1] not in new
+    files = re.split(r"^(?=--- )", text, flags=re.MULTILINE)[1:]
+    new = {part.split()[3] for part in files if part.startswith("--- /dev/null")}
+    changed = made = 0
+    for part in files:
+        lines = re.findall(r"^([+-])(?![+-])", part, re.MULTILINE)
+        if part.split()[3] in new:
+            made += lines.count("+") - lines.count("-")
+        else:
+            changed += len(lines)
+    return changed, made
+
+
+def text_size(binary: Path) -> int:
+    """Return the size of an object file's text in bytes."""
+    listing = run(["size", binary], f"asking for the size of {binary.name}")
+    return int(listing.splitlines()[1].split()[0])
+
+
+def stays_small(on: Path, off: Path, report: Report) -> None:
+    """Check the size of the series, in lines and in what it adds to vmscan.o."""
+    changed, made = changed_lines()
+    growth = 100 * (text_size(on) / text_size(off) - 1)
+    report.note(
+        f"the series changes {changed} lines of existing files and brings {made} in new ones; "
+        f"the text of vmscan.o grows by {growth:.1f} %"
     )
+    if changed > MOST_CHANGED or made > MOST_NEW or growth > MOST_GROWTH:
+        raise Failure(f"it may have {MOST_CHANGED} and {MOST_NEW} lines, and {MOST_GROWTH} %")
 
 
 def refused(kernel: Path, module: Path, message: str, log: Path) -> None:
@@ -178,7 +228,6 @@ def run_all(report: Report, full: bool) -> None:
     offered = versions()
     newest = offered[-1]
     on = build_kernel(None, "plain")
-    report.note(f"the series changes {changed_lines()} lines of existing files in mm/")
     for version in offered if full else (offered[0], newest):
         with report.check(f"the series applies to {version.point}"):
             applies(version)
@@ -187,11 +236,17 @@ def run_all(report: Report, full: bool) -> None:
             compiles(newest, "plain", count, "mm/")
     with report.check("vmscan.c and the registry compile with W=1"):
         compiles(newest, "plain", None, "W=1", "mm/vmscan.o", "mm/vmscan_policy.o")
+        vmscan = copied_build(newest, "steps") / "mm" / "vmscan.o"
+        shutil.copy(vmscan, OUT / "test-vmscan-on.o")
     with report.check("vmscan.c compiles with the option off"):
         off = compiles(newest, "off", None, "mm/vmscan.o") / "mm" / "vmscan.o"
-        for key, hot in POINTS.items():
-            with report.check(f"off, the point in {hot}() is nothing but its static branch"):
-                off_cost(on, off, key, hot, report)
+        for hot in dict.fromkeys(name for functions in POINTS.values() for name in functions):
+            with report.check(f"off, the points in {hot}() are nops"):
+                off_cost(on, off, hot, report)
+        with report.check("the series stays small"):
+            stays_small(OUT / "test-vmscan-on.o", off, report)
+        with report.check("no other function has a branch on a policy"):
+            all_branches(on)
 
 
 def run_releases(report: Report, _full: bool) -> None:

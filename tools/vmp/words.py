@@ -15,8 +15,9 @@ LABELS = {
     "flush.batches": "batches of deferred pageouts",
     "flush.deferred": "folios deferred",
     "flush.flushes": "batches that needed a flush",
-    "flush.pageouts": "deferred folios written out",
-    "flush.bounced": "deferred folios put back",
+    "flush.written": "pages of them written out",
+    "flush.bounce_mapped": "put back: mapped again",
+    "flush.bounce_gone": "put back: out of the swap cache",
     "flush.batch_ns": "time in batches, ns",
     "scan.passes": "passes",
     "scan.budget": "budget of the passes, pages",
@@ -28,7 +29,7 @@ LABELS = {
     "aging.stale": "agings in vain by workers",
     "writeback.batches": "batches with feedback",
     "writeback.taken": "pages that they took",
-    "writeback.put_back": "pages that they put back",
+    "writeback.dirty": "dirty or under writeback",
     "writeback.flusher_wakeups": "wake-ups of the flushers",
     "writeback.waits": "wake-ups that waited, too",
     "flusher_runs": "runs of the flushers",
@@ -40,7 +41,6 @@ LABELS = {
     "oom_kills": "OOM kills",
 }
 PREFIXES = {
-    "flush.bounce_": "put back: {}",
     "scan.end_": "passes ended by: {}",
 }
 
