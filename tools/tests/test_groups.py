@@ -57,8 +57,9 @@ def test_an_edit(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "just two"
 
 
+GROUPS = ("plain", "numa", "slow", "debug", "full")
 EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
-EDITS += [faults.NO_FLUSH, faults.IDLE, faults.SLOW_AGING, faults.OTHER_ABI]
+EDITS += [*faults.IDLE, faults.SLOW_AGING, faults.OTHER_ABI]
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
@@ -67,7 +68,8 @@ def test_faulty_builds_have_their_place_in_the_module(edit: Edit) -> None:
 
 
 def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
-    plain, debug = set(names("plain") + names("slow")), set(names("debug"))
+    plain = {*names("plain"), *names("slow"), *names("numa")}
+    debug = set(names("debug"))
     for mutant in mutants.MUTANTS:
         assert mutant.test in (debug if mutant.debug else plain | debug), mutant.name
     assert len(mutants.MUTANTS) == len({mutant.name for mutant in mutants.MUTANTS})
@@ -75,7 +77,7 @@ def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
 
 
 def test_groups_have_all_guest_tests_but_those_of_a_full_run() -> None:
-    grouped = {name for group in ("plain", "slow", "debug", "full") for name in names(group)}
+    grouped = {name for group in GROUPS for name in names(group)}
     assert grouped == set(names("all"))
     assert (GUEST / "run").exists()
 

@@ -32,16 +32,15 @@ EVENTS = (
     ("12.001000", "print: tracing_mark_write: vmscan-policy ab begin 2 B"),
     ("12.100000", "mm_vmscan_memcg_reclaim_end: nr_reclaimed=1"),
     ("12.200000", f"flush_batch_begin: policy=batch {OWN} id=1 folios=44 pages=44"),
-    ("12.200100", f"flush_bounce: policy=batch {OWN} id=1 reason=mapped pages=1"),
     ("12.200200", "tlb_flush: pages=-1 reason=remote ipi send (4)"),
-    ("12.200300", f"flush_batch_end: policy=batch {OWN} id=1 folios=44 pages=44 bounced=1 "
+    ("12.200300", f"flush_batch_end: policy=batch {OWN} id=1 folios=44 pages=44 mapped=1 gone=0 "
                   "written=43 flushed=1 ns=300000"),
     ("12.200400", f"scan_end: policy=budget {OWN} id=2 budget=64 scanned=60 reclaimed=43 "
                   "priority=12 reason=enough"),
     ("12.200500", f"aging_end: policy=async {OWN} id=3 async=1 before=5 after=6"),
     ("12.200600", f"aging_end: policy=async {OWN} id=4 async=0 before=6 after=6"),
     ("12.200700", f"writeback_feedback: policy=feedback {OWN} taken=64 dirty=64 unqueued=64 "
-                  "congested=0 writeback=0 immediate=0 put_back=60 woken=1 waited=0"),
+                  "congested=0 writeback=0 immediate=0 woken=1 waited=0"),
     ("12.200800", f"throttle_end: policy=memcg {OWN} id=5 reason=writeback us=1500"),
     ("12.201000", "mm_vmscan_lru_shrink_inactive: nid=0 nr_scanned=64 nr_reclaimed=43 priority=12"),
     ("12.300000", "mark_victim: pid=7 comm=x"),
@@ -125,11 +124,11 @@ def test_sums() -> None:
     whole = pictured().whole()
     expected = {
         "stolen_pages": 93, "remote_flushes": 2, "oom_kills": 1, "stalls": 2,
-        "flush.batches": 1, "flush.deferred": 44, "flush.bounced": 1, "flush.pageouts": 43,
+        "flush.batches": 1, "flush.deferred": 44, "flush.bounce_gone": 0, "flush.written": 43,
         "flush.flushes": 1, "flush.batch_ns": 300_000, "flush.bounce_mapped": 1,
         "scan.passes": 1, "scan.budget": 64, "scan.scanned": 60, "scan.reclaimed": 43,
         "scan.end_enough": 1, "aging.async": 1, "aging.failed": 1, "writeback.batches": 1,
-        "writeback.taken": 64, "writeback.put_back": 60, "writeback.flusher_wakeups": 1,
+        "writeback.taken": 64, "writeback.dirty": 64, "writeback.flusher_wakeups": 1,
         "writeback.waits": 0, "throttle.writeback": 1, "throttle.writeback_us": 1500,
         "stall_p50_ms": 2.0, "stall_max_ms": 200.0, "remote_flushes_per_1000": 2000 / 93,
     }  # fmt: skip

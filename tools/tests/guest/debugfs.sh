@@ -69,12 +69,12 @@ scan/floor:none [small] always
 aging/policy:stop [continue] async
 aging/in_effect:no: scan/policy is stock
 writeback/policy:[stock] feedback
-writeback/dirty_gen:youngest [second-youngest] second-oldest
+writeback/dirty_gen:youngest [second-youngest]
 throttle/policy:[stock] memcg all
 bypass:0
 profile:[stock] max
 " ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 3
+[[ $(<"$POLICY/abi") == "abi 4
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 
@@ -98,9 +98,8 @@ accept aging/policy async "stop continue [async]"
 accept aging/policy continue "stop [continue] async"
 accept writeback/policy feedback "stock [feedback]"
 accept writeback/policy stock "[stock] feedback"
-accept writeback/dirty_gen youngest "[youngest] second-youngest second-oldest"
-accept writeback/dirty_gen second-oldest "youngest second-youngest [second-oldest]"
-accept writeback/dirty_gen second-youngest "youngest [second-youngest] second-oldest"
+accept writeback/dirty_gen youngest "[youngest] second-youngest"
+accept writeback/dirty_gen second-youngest "youngest [second-youngest]"
 accept throttle/policy memcg "stock [memcg] all"
 accept throttle/policy all "stock memcg [all]"
 accept throttle/policy stock "[stock] memcg all"
@@ -145,7 +144,7 @@ refuse scan/floor 32 "$invalid" "scan/floor takes one of: none small always"
 refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
 refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
 refuse writeback/dirty_gen oldest "$invalid" \
-	"writeback/dirty_gen takes one of: youngest second-youngest second-oldest"
+	"writeback/dirty_gen takes one of: youngest second-youngest"
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
@@ -170,9 +169,11 @@ writes_only() {
 	local deferred before
 
 	deferred=$(counter flush deferred)
-	before=$(written)
+	count_written
+	before=$written
 	pause 2
-	(($(written) > before)) && ! above flush deferred "$deferred"
+	count_written
+	((written > before)) && ! above flush deferred "$deferred"
 }
 
 memcg_new 64M

@@ -50,7 +50,7 @@ static inline double now(void)
 }
 
 /* Threads work until then. */
-static double deadline;
+static volatile double deadline;
 
 static inline bool time_left(void)
 {

@@ -6,7 +6,7 @@ trap clean_up EXIT
 
 memcg_new 16M
 swap_new
-# Without the flush a write is lost within less, see lostwrite-fault.sh.
+# Without the flush a write is lost within less: a mutant.
 seconds=2.5
 sizes=(64 512)
 ! full || sizes=(stock 1 31 64 512 4096)

@@ -11,6 +11,7 @@ rounds=$(scaled 25 4)
 for ((i = 1; i <= rounds; i++)); do
 	began=${EPOCHREALTIME/./}
 	rmmod vmscan_policy
+	[[ ! -e $POLICY ]] || fail "the module has left its files behind"
 	insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	set_policy batch
 	set_scan budget async

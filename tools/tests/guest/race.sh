@@ -21,15 +21,12 @@ race_clean_up() {
 # What else than being deferred is to happen to folios.
 declare -A hazards=(
 	[swapcache]="bounce_mapped"
-	[exit]="bounce_no_mapping"
-	[truncate]="bounce_no_mapping bounce_mapped"
+	[exit]="bounce_gone"
 	[swapoff]=""
-	[mlock]="bounce_unevictable"
+	[mlock]="bounce_mapped"
 	[pin]="bounce_mapped"
 	[madvise-anon]="bounce_mapped"
-	[madvise-shmem]="bounce_mapped"
 	[madvise-anon-huge]=""
-	[madvise-shmem-huge]=""
 )
 
 run_race() {

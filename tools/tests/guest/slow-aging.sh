@@ -26,8 +26,30 @@ is_requested() {
 
 wait_for_request() { wait_until is_requested || fail "nobody asks a worker to age"; }
 
+# finished: how many requests are done.
+finished() {
+	local -A stats=()
+
+	read_stats stats aging
+	echo $((stats[async] + stats[stale] + stats[offline]))
+}
+
+# Another point is switched while a request is pending: nobody waits for that. The worker may
+# happen to be done just then.
+switch_meanwhile() {
+	local before
+
+	is_requested || return 1
+	before=$(finished)
+	set_policy batch
+	(($(finished) == before))
+}
+
 load_start
 load_fault_module
+set_scan budget async
+wait_until switch_meanwhile || fail "a switch of another policy waits for the workers"
+set_policy stock
 rounds=2
 ! full || rounds=5
 for ((i = 0; i < rounds; i++)); do

@@ -130,9 +130,6 @@ fi
 declare -A before=() after=()
 truncate -s 400M "$FS/holes"
 set_throttle feedback all
-# What waits for the disk comes round soonest like this: the classic LRU's rule has
-# kswapd sleep then.
-set_dirty_gen second-oldest
 # The writer can't make all dirty, so what is read stays for kswapd to take.
 set_dirty_limits 40 10
 readers=()

@@ -51,7 +51,7 @@ for ((i = 0; i < runs; i++)); do
 	((status == 137 && ooms > 0)) || fail "stock was to be OOM-killed"
 done
 settings=("budget continue youngest")
-! full || settings+=("stock continue second-youngest" "budget async second-oldest")
+! full || settings+=("stock continue second-youngest" "budget async youngest")
 for setting in "${settings[@]}"; do
 	read -r scan aging gen <<<"$setting"
 	if [[ $gen == youngest ]]; then

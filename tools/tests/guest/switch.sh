@@ -2,41 +2,57 @@
 # The policies and their limits are switched all the time while a load reclaims.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-trap clean_up EXIT
 
-# seen_all: each policy has done something.
-seen_all() {
-	above flush deferred "${before[deferred]}" && above scan scanned 0 &&
-		above writeback batches 0 && above aging sync 0 && above aging async 0
+switch_clean_up() {
+	local status=$?
+
+	rm -f "$WORK/switching"
+	clean_up "$status"
 }
+trap switch_clean_up EXIT
+
+# does POINT NAME [BEFORE]: the policy that has been set does something, now or earlier.
+does() { wait_until above "$1" "$2" "${3:-0}" || fail "$1: no $2:$(tail -n +1 "$POLICY"/*/stats)"; }
 
 # Somebody else switches, too, what the checks below don't look at.
 switch_on() {
 	while [[ -e $WORK/switching ]]; do
-		echo 1 >"$POLICY/flush/observe"
 		echo stop >"$POLICY/aging/policy"
-		echo 0 >"$POLICY/flush/observe"
 		echo async >"$POLICY/aging/policy"
 		pause 0.0$((RANDOM % 10))
 	done
 }
 
-writes_more() { (($(written) > $1 + 1000)); }
+switch_probe() {
+	local i
 
+	for ((i = 0; i < 20; i++)); do
+		echo 1 >"$POLICY/flush/observe"
+		echo 0 >"$POLICY/flush/observe"
+	done
+}
+
+writes_more() {
+	count_written
+	((written > $1 + 1000))
+}
+
+# Before the load: QEMU has lost guests that ran the code which the probe changes.
 switchers=()
-load_start
-: >"$WORK/switching"
 for ((i = 0; i < 2; i++)); do
-	switch_on &
+	switch_probe &
 	switchers+=($!)
 done
+wait "${switchers[@]}" || fail "the probe can't be set or removed"
+load_start
+: >"$WORK/switching"
+switch_on &
+switcher=$!
 # shellcheck disable=SC2034 # filled by name
 declare -A before=() after=()
 read_stats before
-switches=$(scaled 200)
-# As many more as it takes: a busy host may leave the load no CPU.
-for ((i = 1; i <= 20 * switches; i++)); do
-	((i <= switches)) || ! seen_all || break
+switches=$(scaled 400)
+for ((i = 1; i <= switches; i++)); do
 	set_scan_random
 	set_throttle_random
 	if ((i % 2)); then
@@ -52,15 +68,23 @@ for ((i = 1; i <= 20 * switches; i++)); do
 	load_check
 done
 rm "$WORK/switching"
-wait "${switchers[@]}" || fail "a switch failed"
+wait "$switcher" || fail "a switch failed"
+set_policy batch
+does flush deferred "${before[deferred]}"
+set_throttle feedback all
+does writeback batches
+set_scan budget continue
+does aging sync
+set_scan budget async
+does aging async
 set_policy stock
 set_scan stock continue
 check_scan_stats
 read_stats after
-echo "$((i - 1)) switches:$(stats_delta before after)"
-wait_until writes_more "$(written)" || fail "the load has stopped to swap"
+echo "$switches switches:$(stats_delta before after)"
+count_written
+wait_until writes_more "$written" || fail "the load has stopped to swap"
 declare -A idle=()
 read_stats idle
 ((idle[deferred] == after[deferred])) || fail "folios are deferred with stock"
-seen_all || fail "a policy has done nothing:$(tail -n +1 "$POLICY"/*/stats)"
 load_end

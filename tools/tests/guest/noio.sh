@@ -1,0 +1,62 @@
+#!/bin/bash
+# A task whose reclaim must not wait for I/O passes over what it can't swap about as fast as
+# under the kernel's own loop: it gets clean pages where there are some, and ends where not.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+instance=/sys/kernel/tracing/instances/vmp-test
+noio_clean_up() {
+	local status=$?
+
+	[[ ! -d $instance ]] || rmdir "$instance"
+	clean_up "$status"
+}
+trap noio_clean_up EXIT
+
+has_ended() { [[ ! -d /proc/$task ]]; }
+
+kills() { awk '$1 == "oom_kill" { print $2 }' "$VMP_MEMCG/memory.events"; }
+
+# try FILE|-: sets status, killed, and looked to the folios that isolation has looked at.
+try() {
+	local before
+
+	before=$(kills)
+	echo >"$instance/trace"
+	in_memcg "$BIN/noio" 40 "$1" &
+	task=$!
+	wait_until has_ended || fail "$scan $aging: reclaim goes on and on"
+	status=0
+	wait "$task" || status=$?
+	killed=$(($(kills) - before))
+	looked=$(awk -F'nr_scanned=' 'NF > 1 { sum += $2 } END { print sum + 0 }' "$instance/trace")
+	grep -q 'entries-in-buffer/entries-written: \([0-9]*\)/\1 ' "$instance/trace" || fail "events were lost"
+	echo "$scan $aging, $1: status $status, $killed OOM kills, $looked folios looked at"
+	[[ $scan != stock ]] || stock=$looked
+	((looked <= 2 * stock)) || fail "that is more than twice what stock looks at"
+}
+
+swap_new
+fs_new
+truncate -s 128M "$FS/data"
+memcg_new 64M
+mkdir "$instance"
+echo 8192 >"$instance/buffer_size_kb"
+echo 1 >"$instance/events/vmscan/mm_vmscan_lru_isolate/enable"
+full || scan_settings=("stock continue" "budget continue")
+for kind in file anon; do
+	for setting in "${scan_settings[@]}"; do
+		read -r scan aging <<<"$setting"
+		set_scan "$scan" "$aging"
+		case $kind in
+		file)
+			try "$FS/data"
+			((status == 0 && killed == 0)) || fail "there were clean pages to reclaim"
+			;;
+		anon)
+			try -
+			((status == 137 && killed == 1)) || fail "there was nothing to reclaim"
+			;;
+		esac
+	done
+done

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * uffd-move SECONDS MOVES: one thread writes over some pages, another has them paged out with
+ * many more, which the flush waits for, a third moves one that has just been unmapped elsewhere
+ * by UFFDIO_MOVE, and looks at what it got: nobody may write to that any more. Ends when so many
+ * were moved.
+ */
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include "guest.h"
+
+#define NR_PAGES	PMD_PAGES
+#define NR_MOVED	64	/* more than a CPU keeps from the LRU for a while */
+#define PM_PRESENT	(1ULL << 63)
+#define PM_SWAP		(1ULL << 62)
+
+/* Since Linux 6.8: newer than the headers may be. */
+#ifndef UFFDIO_MOVE
+#define UFFD_FEATURE_MOVE	(1 << 16)
+struct uffdio_move {
+	__u64 dst;
+	__u64 src;
+	__u64 len;
+	__u64 mode;
+	__s64 move;
+};
+#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
+#endif
+
+static char *src, *dst;
+static volatile uint64_t written;	/* times that all pages were written over */
+
+static void *write_over(void *arg)
+{
+	size_t i;
+
+	(void)arg;
+	for (; time_left(); written++)
+		for (i = 0; i < NR_MOVED; i++)
+			*(volatile uint64_t *)(src + i * PAGE) = written;
+	return NULL;
+}
+
+static void *reclaim(void *arg)
+{
+	size_t i;
+
+	(void)arg;
+	while (time_left()) {
+		for (i = NR_MOVED; i < NR_PAGES; i++)
+			src[i * PAGE]++;
+		page_out(src, NR_PAGES);
+	}
+	return NULL;
+}
+
+static int register_dst(void)
+{
+	struct uffdio_register reg = {
+		.range = { .start = (uintptr_t)dst, .len = NR_PAGES * PAGE },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_MOVE };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+
+	if (fd < 0)
+		die("userfaultfd");
+	if (ioctl(fd, UFFDIO_API, &api))
+		die("UFFDIO_API");
+	if (ioctl(fd, UFFDIO_REGISTER, &reg))
+		die("UFFDIO_REGISTER");
+	return fd;
+}
+
+/* A page that reclaim has unmapped since the last call, or -1. */
+static int find_unmapped(int pagemap)
+{
+	static uint64_t entries[NR_MOVED], before[NR_MOVED];
+	off_t offset = (uintptr_t)src / PAGE * sizeof(*entries);
+	int i;
+
+	memcpy(before, entries, sizeof(before));
+	if (pread(pagemap, entries, sizeof(entries), offset) != sizeof(entries))
+		die("/proc/self/pagemap");
+	for (i = 0; i < NR_MOVED; i++)
+		if ((before[i] & PM_PRESENT) && (entries[i] & PM_SWAP))
+			return i;
+	return -1;
+}
+
+/* Looks at a moved page until all were written over: maybe through a stale TLB entry. */
+static bool changes(const char *page)
+{
+	const volatile uint64_t *word = (const volatile uint64_t *)page;
+	uint64_t first = *word, before = written;
+
+	while (written < before + 2 && time_left())
+		if (*word != first)
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	long moves = 0, wanted = argc > 2 ? atol(argv[2]) : 1000, changed = 0;
+	int fd, pagemap, i;
+	pthread_t threads[2];
+
+	set_deadline(argc > 1 ? argv[1] : NULL);
+	src = map_pages(NR_PAGES, -1);
+	dst = map_pages(NR_PAGES, -1);
+	fd = register_dst();
+	pagemap = open("/proc/self/pagemap", O_RDONLY);
+	threads[0] = start_thread(write_over, NULL);
+	threads[1] = start_thread(reclaim, NULL);
+	while (time_left() && moves < wanted && !changed) {
+		struct uffdio_move move = { .len = PAGE };
+
+		i = find_unmapped(pagemap);
+		if (i < 0)
+			continue;
+		move.dst = (uintptr_t)dst + i * PAGE;
+		move.src = (uintptr_t)src + i * PAGE;
+		/* Busy, or mapped again and gone by now. */
+		if (ioctl(fd, UFFDIO_MOVE, &move))
+			continue;
+		moves++;
+		changed += changes(dst + i * PAGE);
+		if (madvise(dst + i * PAGE, PAGE, MADV_DONTNEED))
+			die("MADV_DONTNEED");
+	}
+	deadline = 0;
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	printf("%ld moves, %ld pages written to afterwards\n", moves, changed);
+	if (changed)
+		return EXIT_DATA;
+	return moves < wanted;
+}
