@@ -130,6 +130,16 @@ static u32 trace_begin(const struct vmp_where *where, bool async, u64 before)
 	return id;
 }
 
+/* Tells vmp_scan_end() where the first aging was. */
+static void note_aged(const struct vmscan_pass *pass, struct vmp_pass_note *note)
+{
+	if (note->aged)
+		return;
+
+	note->aged = true;
+	note->batches_before = pass->nr_batches;
+}
+
 /**
  * vmp_aging_result() - take note of what has come of the last step, if it was to age
  * @pass: the pass
@@ -146,10 +156,8 @@ void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note
 	count_stat(pass->done ? STAT_SYNC : STAT_FAILED);
 	if (pass->waited)
 		count_stat(STAT_WAITED);
-	if (pass->done && !note->aged) {
-		note->aged = true;
-		note->batches_before = pass->nr_batches;
-	}
+	if (pass->done)
+		note_aged(pass, note);
 	if (trace_aging_end_enabled()) {
 		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
 		trace_aging_end(&where, vmp_own_id(note->aging_id), false, note->before,
@@ -197,10 +205,8 @@ bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note)
 		note->aging_id = trace_begin(&where, false, pass->max_seq);
 		return true;
 	case VMP_AGE_LATER:
-		if (age_later(pass) && !note->aged) {
-			note->aged = true;
-			note->batches_before = pass->nr_batches;
-		}
+		if (age_later(pass))
+			note_aged(pass, note);
 		break;
 	case VMP_AGE_NO:
 		break;

@@ -10,6 +10,8 @@ BIN=${VMP_TEST_BIN:-}
 WORK=${VMP_TEST_WORK:-/run}
 FS=$WORK/fs
 slow_disk=/dev/vda
+# For a test to make.
+instance=/sys/kernel/tracing/instances/vmp-test
 
 # The kernel's own reclaim loop, and the policies of the two points for it: scan, aging.
 scan_settings=("stock continue" "budget stop" "budget continue" "budget async")
@@ -382,6 +384,7 @@ clean_up() {
 
 	trap - EXIT
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
+	[[ ! -d $instance ]] || rmdir "$instance"
 	memcg_remove
 	swap_remove
 	slow_remove

@@ -3,15 +3,7 @@
 # under the kernel's own loop: it gets clean pages where there are some, and ends where not.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-
-instance=/sys/kernel/tracing/instances/vmp-test
-noio_clean_up() {
-	local status=$?
-
-	[[ ! -d $instance ]] || rmdir "$instance"
-	clean_up "$status"
-}
-trap noio_clean_up EXIT
+trap clean_up EXIT
 
 has_ended() { [[ ! -d /proc/$task ]]; }
 

@@ -3,20 +3,12 @@
 # presses on the rest alone. test_memcontrol sees no more than where that ends.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
 
-instance=/sys/kernel/tracing/instances/vmp-test
 child=$VMP_MEMCG/child
 # MiB.
 size=64
 low=48
-
-protection_clean_up() {
-	local status=$?
-
-	[[ ! -d $instance ]] || rmdir "$instance"
-	clean_up "$status"
-}
-trap protection_clean_up EXIT
 
 # largest: of all passes, in pages of an lruvec that such a budget would be all of.
 largest() {

@@ -3,18 +3,10 @@
 # and that they add up to what the module counts.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
 
 need_disk
 TRACING=/sys/kernel/tracing
-instance=$TRACING/instances/vmp-test
-
-trace_clean_up() {
-	local status=$?
-
-	[[ ! -d $instance ]] || rmdir "$instance"
-	clean_up "$status"
-}
-trap trace_clean_up EXIT
 
 # formats: the fields of each event, in their order.
 formats() {
