@@ -63,7 +63,7 @@ wait_until above flush deferred 0 || fail "nothing is deferred"
 dmsetup suspend --nolockfs --noudevsync vmp-slow
 # The load may all wait for pages from the disk. These only take new memory.
 for _ in 1 2 3 4; do
-	in_memcg tail -c 1G /dev/zero >/dev/null 2>&1 &
+	in_memcg tail /dev/zero >/dev/null 2>&1 &
 done
 wait_until in_io || fail "nobody waits for the disk in reclaim: $(stacks)"
 switch_all &
