@@ -114,8 +114,8 @@ MUTANTS = (
     Mutant(
         "unfair",
         SCAN,
-        "\treturn vmp_scan_budget(pass->begin_size,",
-        "\treturn (mem_cgroup_id(pass->memcg) % 8 ? 1 : 16) * vmp_scan_budget(pass->begin_size,",
+        "\treturn note->aged;",
+        "\treturn mem_cgroup_id(pass->memcg) % 8;",
         "fairness",
     ),
     Mutant(
