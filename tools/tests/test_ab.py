@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp import compare, control, counters, machine, stalls, table, workloads
-from vmp.common import Failure, mount_points
-from vmp.control import Assignment, Control
+from vmp.ab import compare, stalls, table, workloads
+from vmp.common import Failure, mount_points, parse_size
+from vmp.control import counters, debugfs
+from vmp.control.debugfs import Assignment, Control
 
 # Captured on a machine with two CPUs.
 INTERRUPTS = """\
@@ -100,16 +101,16 @@ def test_lost_events() -> None:
 
 
 def test_choices() -> None:
-    assert control.parse_choices("[stock] batch\n") == ("stock", ["stock", "batch"])
-    assert control.parse_choices("31\n") == (None, ["31"])
+    assert debugfs.parse_choices("[stock] batch\n") == ("stock", ["stock", "batch"])
+    assert debugfs.parse_choices("31\n") == (None, ["31"])
 
 
 def test_stats_skip_other_lines() -> None:
-    assert control.parse_stats("deferred 12\nnote: x\ncalls 3\n") == {"deferred": 12, "calls": 3}
+    assert debugfs.parse_stats("deferred 12\nnote: x\ncalls 3\n") == {"deferred": 12, "calls": 3}
 
 
 def test_assignments() -> None:
-    assert control.parse_assignments(["flush=batch,flush.max_folios=31", "scan=stock"]) == [
+    assert debugfs.parse_assignments(["flush=batch,flush.max_folios=31", "scan=stock"]) == [
         Assignment("flush", "batch"),
         Assignment("flush.max_folios", "31"),
         Assignment("scan", "stock"),
@@ -119,20 +120,20 @@ def test_assignments() -> None:
 @pytest.mark.parametrize("wrong", ["flush", "flush=", "=batch", "flush=batch,", ""])
 def test_what_is_no_assignment(wrong: str) -> None:
     with pytest.raises(Failure):
-        control.parse_assignments([wrong])
+        debugfs.parse_assignments([wrong])
 
 
 @pytest.mark.parametrize(
     ("text", "size"), [("64M", 64 << 20), ("1g", 1 << 30), ("4096", 4096), ("2KiB", 2048)]
 )
 def test_sizes(text: str, size: int) -> None:
-    assert machine.parse_size(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("wrong", ["", "M", "-1", "0", "64X"])
 def test_what_is_no_size(wrong: str) -> None:
     with pytest.raises(ValueError, match="is no size"):
-        machine.parse_size(wrong)
+        parse_size(wrong)
 
 
 def test_debugfs_is_found_where_it_is_mounted() -> None:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from vmp import changed, faults, mutants
 from vmp.common import REPO, Failure
-from vmp.guest_tests import FAULTS, GUEST, names
-from vmp.kernel import Edit
-from vmp.report import Report
+from vmp.guest.kernel import Edit
+from vmp.testing import changed, faults, mutants
+from vmp.testing.guest_tests import FAULTS, GUEST, names
+from vmp.testing.results import Report
 
 OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}
 
@@ -19,11 +19,11 @@ OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}
         ("kunit/scan.c", {"static", "slow", "plain", "debug", "recording"}),
         ("kernel-hooks/6.12/series", OFFERED),
         ("tools/config/guest.config", OFFERED),
-        ("tools/vmp/kernel.py", OFFERED),
+        ("tools/vmp/guest/kernel.py", OFFERED),
         ("tools/something-new", OFFERED),
         ("tools/tests/guest/race.sh", {"static", "slow", "plain", "debug"}),
         ("tools/tests/test_ab.py", {"static"}),
-        ("tools/vmp/compare.py", {"static", "plain", "recording"}),
+        ("tools/vmp/ab/compare.py", {"static", "plain", "recording"}),
         ("tools/man/ab.1", {"static"}),
         ("README.md", {"static"}),
     ],

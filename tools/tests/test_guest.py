@@ -1,7 +1,7 @@
 """Tests of what tools/vm reads from a guest's kernel log."""
 
 import pytest
-from vmp.guest import find_splat, stale_breakpoint
+from vmp.guest.log import find_splat, stale_breakpoint
 
 
 def oops(kind: str, before: str, at: str) -> list[str]:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vmp import alternation, children, recording
+from vmp.ab import alternation
 from vmp.common import Failure
-from vmp.control import Assignment, Control
+from vmp.control.debugfs import Assignment, Control
+from vmp.record import children, recorder
 
 RECORD = Path(__file__).resolve().parents[1] / "record"
 # A buffer that 7 events were read from, as the kernel shows it.
@@ -39,13 +40,13 @@ def make_files(root: Path, files: dict[str, str]) -> None:
     ("text", "seconds"), [("30s", 30), ("2m", 120), ("500ms", 0.5), ("1.5", 1.5), ("1h", 3600)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert recording.parse_duration(text) == seconds
+    assert recorder.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("wrong", ["", "s", "0", "0ms", "-1s", "5 days", "1e3s", "inf"])
 def test_what_is_no_duration(wrong: str) -> None:
     with pytest.raises(Failure, match="is no time"):
-        recording.parse_duration(wrong)
+        recorder.parse_duration(wrong)
 
 
 def test_sides() -> None:
@@ -72,23 +73,23 @@ def test_settings_that_are_no_side(word: str) -> None:
 
 
 def test_all_kinds_of_loss_count() -> None:
-    assert recording.parse_cpu_stats(CPU_STATS) == (28, 10)
-    assert recording.parse_cpu_stats("") == (0, 0)
+    assert recorder.parse_cpu_stats(CPU_STATS) == (28, 10)
+    assert recorder.parse_cpu_stats("") == (0, 0)
 
 
 def test_what_trace_cmd_tells_is_passed_on() -> None:
     text = "trace-cmd: No space left on device\n  Error creating output file\n"
-    said = recording.told_error(f"CPU0 data recorded\n{text}", 28)
+    said = recorder.told_error(f"CPU0 data recorded\n{text}", 28)
     assert said == "No space left on device: Error creating output file"
-    assert recording.told_error("CPU0 data recorded\n", 0) == "exit status 0"
-    assert recording.told_error("", -9) == "killed by SIGKILL"
+    assert recorder.told_error("CPU0 data recorded\n", 0) == "exit status 0"
+    assert recorder.told_error("", -9) == "killed by SIGKILL"
 
 
 def test_losses_are_told_for_each_cpu() -> None:
     several = "532 events were lost (CPU 0: 500, CPU 3: 32): try --buffer 32M"
-    assert recording.lost_sentence({3: 32, 1: 0, 0: 500}, 8 << 20) == several
+    assert recorder.lost_sentence({3: 32, 1: 0, 0: 500}, 8 << 20) == several
     one = "1 event was lost (CPU 0: 1): try --buffer 256K"
-    assert recording.lost_sentence({0: 1}, 64 << 10) == one
+    assert recorder.lost_sentence({0: 1}, 64 << 10) == one
 
 
 @pytest.fixture
@@ -107,29 +108,29 @@ def tracefs(tmp_path: Path) -> Path:
 
 def test_only_events_that_exist_are_asked_for(tracefs: Path) -> None:
     options = "-e vmscan_policy -e oom:mark_victim -e tlb:tlb_flush -f reason==4"
-    assert recording.event_options(tracefs) == options.split()
+    assert recorder.event_options(tracefs) == options.split()
 
 
 def test_the_modules_events_are_required(tracefs: Path) -> None:
-    recording.require_events(tracefs)
+    recorder.require_events(tracefs)
     (tracefs / "events/vmscan_policy").rename(tracefs / "events/other")
     with pytest.raises(Failure, match="has no trace events"):
-        recording.require_events(tracefs)
+        recorder.require_events(tracefs)
     (tracefs / "set_event").unlink()
     with pytest.raises(Failure, match="no right to record"):
-        recording.require_events(tracefs)
+        recorder.require_events(tracefs)
 
 
 def test_others_that_trace_are_named(tracefs: Path) -> None:
-    recording.require_idle(tracefs)
+    recorder.require_idle(tracefs)
     (tracefs / "set_event").write_text("oom:mark_victim\n")
-    recording.require_events(tracefs)
+    recorder.require_events(tracefs)
     assert (tracefs / "set_event").read_text() == "oom:mark_victim\n"
     with pytest.raises(Failure, match=r"tracing \(oom:mark_victim\)"):
-        recording.require_idle(tracefs)
+        recorder.require_idle(tracefs)
     (tracefs / "current_tracer").write_text("function\n")
     with pytest.raises(Failure, match=r"tracing \(the tracer function, \.\.\.\)"):
-        recording.require_idle(tracefs)
+        recorder.require_idle(tracefs)
 
 
 @pytest.fixture

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp import browser, compare, match, picture, trace
+from vmp.ab import compare
 from vmp.common import Failure
+from vmp.report import aggregate, match, trace
+from vmp.testing import browser
 
 REPORT = Path(__file__).resolve().parents[1] / "report"
 # Not the one of the virtual environment, which the tool is to find by itself.
@@ -67,9 +69,9 @@ def lines(*before: str) -> list[str]:
     return ["cpus=4", *before, *found]
 
 
-def pictured(*before: str) -> picture.Picture:
+def pictured(*before: str) -> aggregate.Picture:
     """Return the picture of the recording."""
-    return picture.read(trace.events(lines(*before)))
+    return aggregate.read(trace.events(lines(*before)))
 
 
 def ab_report(**changes: float) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def test_gaps_are_told() -> None:
 def test_another_form_is_told() -> None:
     line = lines()[-1].replace("print:", "scan_end:")
     with pytest.raises(Failure, match="event scan_end of another form"):
-        picture.read(trace.events([line]))
+        aggregate.read(trace.events([line]))
 
 
 def test_sums() -> None:
@@ -139,7 +141,7 @@ def test_sums() -> None:
 def test_sides() -> None:
     groups = pictured().groups()
     assert list(groups) == ["A: flush=stock", "B: flush=batch"]
-    a, b = (picture.figures(spans) for spans in groups.values())
+    a, b = (aggregate.figures(spans) for spans in groups.values())
     assert (a["stolen_pages"], b["stolen_pages"]) == (50, 43)
     assert (a["stalls"], a["stall_max_ms"], b["stalls"]) == (1, 2.0, 0)
     assert a["seconds"] == 1.9999
@@ -147,15 +149,15 @@ def test_sides() -> None:
 
 def test_policies_without_slices() -> None:
     text = [line for line in lines() if "vmscan-policy ab" not in line]
-    groups = picture.read(trace.events(text)).groups()
+    groups = aggregate.read(trace.events(text)).groups()
     assert list(groups) == ["flush=stock", "flush=batch"]
-    assert picture.figures(groups["flush=batch"])["flush.batches"] == 1
+    assert aggregate.figures(groups["flush=batch"])["flush.batches"] == 1
 
 
 def test_of_many_policies_the_longest_are_shown() -> None:
     text = "x-1 [0] {}.000000: policy_switch: policy=0 point=flush from={} to={} pid=1"
     found = [text.format(number * number, number, number + 1) for number in range(9)]
-    groups = picture.read(trace.events(found)).groups()
+    groups = aggregate.read(trace.events(found)).groups()
     assert list(groups) == [f"flush={number}" for number in range(3, 9)]
 
 

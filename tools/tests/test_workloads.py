@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vmp import counters, machine, workloads
-from vmp.common import Failure
+from vmp.ab import disk, workloads
+from vmp.common import Failure, parse_size
+from vmp.control import counters
 
 PATIENCE = 60  # seconds: the machine may be busy
 
@@ -27,7 +28,7 @@ def test_each_has_what_its_command_names(name: str) -> None:
     assert workload.disk == ("{directory}" in text)
     assert (workload.progress is not None) == ("{progress}" in text)
     assert workload.swap in ("needed", "none", "any")
-    machine.parse_size(workload.memory)
+    parse_size(workload.memory)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_each_has_what_its_command_names(name: str) -> None:
 )
 def test_only_a_blank_disk_is_taken(device: str, why: str) -> None:
     with pytest.raises(Failure, match=why):
-        machine.require_blank(Path(device))
+        disk.require_blank(Path(device))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,20 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmsc
 OUT = REPO / "out"
 
 Words = list[str | Path]  # of a command
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Failure(Exception):
     """A failure told to the user as one sentence."""
+
+
+def parse_size(text: str) -> int:
+    """Return a size such as 64M in bytes; raise ValueError for another form or 0."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = int(match[1]) * UNITS[match[2].upper()] if match else 0
+    if not size:
+        raise ValueError(f"'{text}' is no size: write a number with K, M or G, as in 64M")
+    return size
 
 
 def mount_points(kind: str, mounts: str | None = None) -> list[Path]:

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from vmp import picture, words
-from vmp.compare import MODULE_COUNTERS
-from vmp.contents import Contents
-from vmp.table import COLUMNS, heading, line, row, stars
-from vmp.trace import LOST
+from vmp.ab.compare import MODULE_COUNTERS
+from vmp.ab.table import COLUMNS, heading, line, row, stars
+from vmp.report import aggregate, labels
+from vmp.report.contents import Contents
+from vmp.report.trace import LOST
 
 LABEL, COLUMN = 44, 14  # characters
 
@@ -28,7 +28,7 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
             "compared": contents.module,
         }
         found["groups"] = {
-            label: picture.figures(spans) for label, spans in shown.all_groups().items()
+            label: aggregate.figures(spans) for label, spans in shown.all_groups().items()
         }
         for index, settings in enumerate(shown.runs):
             matched = contents.matched.get(index)
@@ -36,7 +36,7 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
                 {
                     "settings": settings,
                     "slices": [
-                        {"number": span.number, "side": span.side, **picture.figures([span])}
+                        {"number": span.number, "side": span.side, **aggregate.figures([span])}
                         for span in shown.slices(index)
                     ],
                     "ab": None if matched is None else contents.reports[matched][0],
@@ -51,24 +51,24 @@ def columns(cells: list[str]) -> str:
     return (cells[0].ljust(LABEL) + "".join(cell.rjust(COLUMN) for cell in cells[1:])).rstrip()
 
 
-def recording_lines(shown: picture.Picture, contents: Contents) -> list[str]:
+def recording_lines(shown: aggregate.Picture, contents: Contents) -> list[str]:
     """Return the figures of the recording as text: whole, and by group or beside ab's."""
     groups = shown.groups()
     lines = [f"{number}: {label}" for number, label in enumerate(groups, 1)]
-    sums = [shown.whole(), *(picture.figures(spans) for spans in groups.values())]
+    sums = [shown.whole(), *(aggregate.figures(spans) for spans in groups.values())]
     heads = ["figures of the recording", "whole", *map(str, range(1, len(groups) + 1))]
-    lines += [columns(heads), *map(columns, words.figure_rows(sums))]
-    note = words.groups_sentence(shown)
+    lines += [columns(heads), *map(columns, labels.figure_rows(sums))]
+    note = labels.groups_sentence(shown)
     lines += [note] if note else []
     if contents.module:
         lines += ["", columns(["whole recording", "recording", "module", "difference"])]
-        lines += map(columns, words.comparison_rows(contents.module))
+        lines += map(columns, labels.comparison_rows(contents.module))
     for run, sides in contents.compared.items():
         for side, rows in sides.items():
             name = contents.reports[contents.matched[run]][0]
             lines.append("")
             lines.append(columns([f"slices of {side}, {name}", "recording", "ab", "difference"]))
-            lines += map(columns, words.comparison_rows(rows))
+            lines += map(columns, labels.comparison_rows(rows))
     return lines
 
 
@@ -92,7 +92,7 @@ def render(contents: Contents, left_out: list[str]) -> str:
     if contents.picture:
         begin, end = contents.picture.bounds()
         first = [f"{contents.source}: {(end - begin) / 1e6:.1f} s of Linux {contents.kernel}"]
-        lost = words.lost_sentence(contents.picture)
+        lost = labels.lost_sentence(contents.picture)
         blocks.append(first + ([f"EVENTS ARE MISSING: {lost}"] if lost else []))
         blocks.append(recording_lines(contents.picture, contents))
     blocks += [table_lines(report) for _, report in contents.reports]

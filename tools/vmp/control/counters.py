@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import Failure
-from vmp.control import Control
-from vmp.marker import Marker
+from vmp.control.debugfs import Control
+from vmp.control.marker import Marker
 
 VMSTAT = (
     "nr_tlb_remote_flush pgscan_anon pgscan_file pgsteal_anon pgsteal_file pswpin pswpout "

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from vmp.ab.compare import STOLEN, difference
+from vmp.ab.table import heading
 from vmp.common import Failure
-from vmp.compare import STOLEN, difference
-from vmp.picture import Picture, Span, figures
-from vmp.table import heading
+from vmp.report.aggregate import Picture, Span, figures
 
 # Figures of a recording that have another name among ab's counters.
 COUNTERS = {

@@ -8,9 +8,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-from vmp.compare import Slice, nearest_rank
-from vmp.picture import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
-from vmp.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
+from vmp.ab.compare import Slice, nearest_rank
+from vmp.report.aggregate import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
+from vmp.report.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
 
 POINTS = 120  # of a series over time, at most
 FEW_PAGES = 20  # a stretch in which fewer pages were stolen says nothing about flushes

@@ -4,7 +4,7 @@ import itertools
 import time
 
 from vmp.common import Failure
-from vmp.control import Assignment, Control
+from vmp.control.debugfs import Assignment, Control
 
 ORDER = "ABBA"
 EXCLUDED = {

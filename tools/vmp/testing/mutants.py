@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 
 from vmp.common import OUT, Failure, Words
-from vmp.guest import STALE_BREAKPOINT
-from vmp.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
-from vmp.kernel import Edit, build_edited_kernel, build_kernel, build_module
-from vmp.report import Report
+from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
+from vmp.guest.log import STALE_BREAKPOINT
+from vmp.testing.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
+from vmp.testing.results import Report
 
 SPLAT = 99  # exit status of tools/vm
 TIMEOUT = "480"  # seconds, of a guest that runs one test

@@ -12,8 +12,8 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from vmp import children
 from vmp.common import Failure, find_tracefs, run
+from vmp.record import children
 
 MODULE_EVENTS = "vmscan_policy"
 # Rare enough to record them all, or thinned out by a filter. A kernel may lack some.

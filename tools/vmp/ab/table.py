@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vmp.compare import MODULE_COUNTERS
+from vmp.ab.compare import MODULE_COUNTERS
 
 COLUMNS = ("Before", "After", "Delta", "Percent", "Spread A", "Spread B", "Sig")
 WIDTHS = (11, 11, 11, 9, 9, 9, 4)

@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, run
-from vmp.kernel import build_kernel, build_module, find_version, hook_patches, hooked_source
-from vmp.report import Report
+from vmp.guest.kernel import build_kernel, build_module, find_version, hook_patches, hooked_source
+from vmp.testing.results import Report
 
 TOOLS = REPO / "tools"
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from vmp.picture import Picture
-from vmp.table import number, percent
+from vmp.ab.table import number, percent
+from vmp.report.aggregate import Picture
 
 LABELS = {
     "seconds": "seconds",

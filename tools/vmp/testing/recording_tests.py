@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from vmp.ab.workloads import ALL, STOCK
 from vmp.common import OUT, REPO, Failure, run
-from vmp.guest_tests import vm_succeeds
-from vmp.kernel import build_kernel
-from vmp.report import Report
-from vmp.workloads import ALL, STOCK
+from vmp.guest.kernel import build_kernel
+from vmp.testing.guest_tests import vm_succeeds
+from vmp.testing.results import Report
 
 TOOLS = REPO / "tools"
 # Slices long enough for what goes on while ab reads its counters at their ends not to matter.

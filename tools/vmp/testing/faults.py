@@ -1,6 +1,6 @@
 """Faulty builds of the module that tests need."""
 
-from vmp.kernel import Edit
+from vmp.guest.kernel import Edit
 
 FLUSH, SCAN, AGING, CONTROL = (f"module/{name}.c" for name in "flush scan aging control".split())
 

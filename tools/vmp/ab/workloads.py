@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import CACHE, REPO, run
-from vmp.counters import parse_progress
+from vmp.control.counters import parse_progress
 
 SOURCES = REPO / "tools" / "workloads"
 PROGRAMS = CACHE / "workloads"

@@ -7,10 +7,8 @@ import struct
 import tempfile
 from pathlib import Path
 
-from vmp import faults
 from vmp.common import CACHE, OUT, Failure, locked, run
-from vmp.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
-from vmp.kernel import (
+from vmp.guest.kernel import (
     HOOKS,
     PACKAGE,
     Version,
@@ -24,7 +22,9 @@ from vmp.kernel import (
     make_targets,
     versions,
 )
-from vmp.report import Report
+from vmp.testing import faults
+from vmp.testing.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
+from vmp.testing.results import Report
 
 # The static key of each policy point, and how many branches on it the functions have that ask,
 # with what the compiler inlines into them.

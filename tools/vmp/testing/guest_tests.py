@@ -5,11 +5,11 @@ import subprocess
 import time
 from pathlib import Path
 
-from vmp import faults
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
-from vmp.guest import STALE_BREAKPOINT, find_splat
-from vmp.kernel import Edit, build_kernel, build_module, find_version, kernel_inputs, source
-from vmp.report import Report
+from vmp.guest.kernel import Edit, build_kernel, build_module, find_version, kernel_inputs, source
+from vmp.guest.log import STALE_BREAKPOINT, find_splat
+from vmp.testing import faults
+from vmp.testing.results import Report
 
 VM = REPO / "tools" / "vm"
 GUEST = REPO / "tools" / "tests" / "guest"

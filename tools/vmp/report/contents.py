@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vmp.picture import Picture
+from vmp.report.aggregate import Picture
 
 
 @dataclass

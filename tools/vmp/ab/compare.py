@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vmp.counters import is_level
+from vmp.control.counters import is_level
 
 # What counters.delta() returns, and with recorded stalls stall_us, a list of their durations, and
 # stall_count.

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vmp import markup, plots
-from vmp.compare import MODULE_COUNTERS, Slice
-from vmp.contents import Contents
-from vmp.match import counted
-from vmp.picture import PERCENTILES, Picture, figures, stall_figures
-from vmp.table import COLUMNS, footnote, heading, lost_note, number, percent, stars
-from vmp.words import comparison_rows, figure_rows, groups_sentence, lost_sentence
+from vmp.ab.compare import MODULE_COUNTERS, Slice
+from vmp.ab.table import COLUMNS, footnote, heading, lost_note, number, percent, stars
+from vmp.report import markup, plots
+from vmp.report.aggregate import PERCENTILES, Picture, figures, stall_figures
+from vmp.report.contents import Contents
+from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
+from vmp.report.match import counted
 
 TITLE = "vmscan-policy report"
 THROTTLED = re.compile(r"throttle\.\w+_us")
