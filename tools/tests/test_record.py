@@ -288,6 +288,6 @@ def test_a_command_that_is_missing_is_named() -> None:
 )
 def test_mistakes_are_told_in_one_sentence(words: str, why: str) -> None:
     done = subprocess.run([RECORD, *words.split()], capture_output=True, text=True, check=False)
-    assert done.returncode == 125
+    assert done.returncode == 2
     assert re.search(f"^record: .*{why}", done.stderr)
     assert (done.stderr.count("\n"), done.stdout) == (1, "")

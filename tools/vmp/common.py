@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+VERSION = "0.1.0"  # the module's, too
 REPO = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmscan-policy"
 OUT = REPO / "out"
@@ -22,6 +24,10 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 class Failure(Exception):
     """A failure told to the user as one sentence."""
+
+
+class Usage(Failure):
+    """A wrong command line; the tool's exit status is 2."""
 
 
 def parse_size(text: str) -> int:
@@ -57,8 +63,38 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are Failures."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise Failure instead of printing the usage and exiting."""
-        raise Failure(f"{message}: see --help")
+        """Raise Usage instead of printing the usage and exiting."""
+        raise Usage(f"{message}: see --help")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a program does, and a command of vmscanctl of the same name."""
+
+    name: str
+    what: str  # one sentence, for --help
+    arguments: Callable[[Parser], None]  # tells a parser what it takes
+    run: Callable[[argparse.Namespace], int]  # returns the exit status
+    failed: int = 1  # exit status after a Failure
+
+
+def parse(parser: Parser, words: list[str]) -> argparse.Namespace:
+    """Parse a command line. What is behind the first `--`, a command of its own, ends `command`."""
+    end = words.index("--") if "--" in words else len(words)
+    args = parser.parse_args(words[:end])
+    args.command = [*getattr(args, "command", []), *words[end + 1 :]]
+    return args
+
+
+def run_command(command: Command) -> None:
+    """Be the program of that name."""
+
+    def main() -> int:
+        parser = Parser(prog=command.name, description=command.what)
+        command.arguments(parser)
+        return command.run(parse(parser, sys.argv[1:]))
+
+    run_tool(command.name, main, command.failed)
 
 
 def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
@@ -84,7 +120,7 @@ def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
         sys.exit(128 + signal.SIGPIPE)
     except Failure as failure:
         print(f"{name}: {failure}", file=sys.stderr)
-        sys.exit(status)
+        sys.exit(2 if isinstance(failure, Usage) else status)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)

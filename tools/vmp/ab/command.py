@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Comparing two settings of the reclaim policies under one workload that never stops."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
+from vmp.ab.cgroup import Memcg
+from vmp.ab.compare import slice_order, summarize, with_stalls
+from vmp.ab.disk import ext4
+from vmp.ab.lru import current_lru, held_lru
+from vmp.ab.stalls import Stalls
+from vmp.ab.swap import swap_areas, zram
+from vmp.ab.table import render
+from vmp.ab.workloads import WORKLOADS, Workload, build_programs
+from vmp.common import Command, Failure, Parser, Usage, parse_size
+from vmp.control.counters import Counters, Progress, delta
+from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
+
+DEFAULT_WORKLOAD = "vm"
+DEFAULT_DISK = Path("/dev/vda")
+RECLAIM_TIMEOUT = 120  # seconds for the workload to reach its limit
+OBSERVE = "flush.observe"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def say(text: str) -> None:
+    """Report progress on stderr; stdout is for the table alone."""
+    print(f"ab: {text}", file=sys.stderr, flush=True)
+
+
+def settings(words: list[str]) -> str:
+    """Return settings as they are typed."""
+    return ",".join(map(str, words)) or "(nothing)"
+
+
+def complete(
+    side: list[Assignment], both: list[Assignment], now: dict[str, str]
+) -> list[Assignment]:
+    """Return what to write for one side: its own settings, after the present value of each name
+    that only the other side sets.
+    """
+    own = {item.name for item in side}
+    others = dict.fromkeys(item.name for item in both if item.name not in own)
+    return [Assignment(name, now[name]) for name in others] + side
+
+
+class Run:
+    """One A/B run: its settings, and the slices measured so far."""
+
+    def __init__(self, args: argparse.Namespace, control: Control) -> None:
+        self.args = args
+        self.control = control
+        self.workload: Workload = args.workload
+        self.progress: Progress | None = Progress(args.progress) if args.progress else None
+        self.stalls: Stalls | None = None
+        self.slices: list[dict[str, Any]] = []
+
+    def restore(self, before: dict[str, str]) -> None:
+        """Write back the values of before the run."""
+        self.control.write([Assignment(name, value) for name, value in before.items()])
+
+    def prepare(self, stack: ExitStack) -> dict[str, list[Assignment]]:
+        """Check and save the settings, write the common ones, return what each side writes."""
+        args, control = self.args, self.control
+        common = list(args.set)
+        if OBSERVE in control.names():
+            common.insert(0, Assignment(OBSERVE, "1"))
+        named = [*common, *args.a, *args.b]
+        if any(item.name == "profile" for item in named):
+            raise Failure("ab switches points one by one: name them instead of a profile")
+        control.check(named)
+        before = {item.name: control.get(item.name) for item in named}
+        stack.callback(self.restore, before)
+        for part in (args.a, args.b, common):  # the kernel refuses a bad number here, not later
+            control.write(part)
+        now = before | {item.name: item.value for item in common}
+        both = args.a + args.b
+        return {"A": complete(args.a, both, now), "B": complete(args.b, both, now)}
+
+    def make_places(self, stack: ExitStack) -> dict[str, Path]:
+        """Make what the workload's command names in braces, and return where it is."""
+        places = {}
+        if self.workload.compiled():
+            places["programs"] = build_programs()
+        if not (self.args.disk or self.workload.progress):
+            return places
+        scratch = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="vmscan-policy-ab.", dir="/run"))
+        )
+        if self.args.disk:
+            places["directory"] = scratch / "disk"
+            places["directory"].mkdir()
+            stack.enter_context(ext4(self.args.disk, places["directory"]))
+        if self.workload.progress:
+            places["progress"] = scratch / "progress"
+            self.progress = Progress(places["progress"], self.workload.progress)
+        return places
+
+    def require_swap(self, stack: ExitStack) -> None:
+        """Switch zram on if that is wanted; raise Failure without swap for a workload in need."""
+        if self.args.zram:
+            stack.enter_context(zram(self.args.zram))
+        if self.workload.swap == "needed" and not swap_areas():
+            raise Failure("there is no swap: switch some on, or add --zram 1G")
+
+    def wait_for_operations(self, memcg: Memcg, deadline: float) -> None:
+        """Wait until a workload that counts has begun to: before that it lays out its files."""
+        while self.progress and not self.progress.peek():
+            memcg.require_alive()
+            if time.monotonic() > deadline:
+                self.progress.read()
+                raise Failure(f"the workload counted no operation in {RECLAIM_TIMEOUT} s")
+            time.sleep(0.2)
+
+    def wait_for_reclaim(self, memcg: Memcg) -> None:
+        """Wait until the workload has begun and met its limit, then for the warm-up."""
+        deadline = time.monotonic() + RECLAIM_TIMEOUT
+        self.wait_for_operations(memcg, deadline)
+        at_first = memcg.stolen()  # laying out files has made reclaim work, too
+        while memcg.stolen() == at_first:
+            memcg.require_alive()
+            if time.monotonic() > deadline:
+                raise Failure(
+                    f"no page was reclaimed within {RECLAIM_TIMEOUT} s: the workload has to use "
+                    f"more memory than its limit of {self.args.memory_text}"
+                )
+            time.sleep(0.2)
+        time.sleep(self.args.warmup)
+        memcg.require_alive()
+
+    def measure_slice(self, counters: Counters, name: str) -> dict[str, Any]:
+        """Return what one slice has counted, and its stalls if they are recorded."""
+        if self.stalls:
+            self.stalls.start()
+        before = counters.snapshot(f"vmscan-policy ab begin {name}")
+        time.sleep(self.args.seconds)
+        after = counters.snapshot(f"vmscan-policy ab end {name}")
+        piece: dict[str, Any] = {"counters": delta(before, after)}
+        if self.stalls:
+            self.stalls.stop()
+            piece["stalls"], piece["events_lost"] = self.stalls.take()
+        return piece
+
+    def switch(self, memcg: Memcg, side: list[Assignment]) -> None:
+        """Put a side in force.
+
+        Trace events are switched by patching the kernel in many places, the scheduler among them.
+        The workload stands still for it: QEMU's emulation does not always survive that under load.
+        """
+        patches = any(item.name == TRACE for item in side)
+        with memcg.frozen() if patches else nullcontext():
+            self.control.write(side)
+
+    def measure(self, memcg: Memcg, sides: dict[str, list[Assignment]]) -> None:
+        """Switch and read the counters, slice by slice; the workload goes on all the while."""
+        counters = Counters(self.control, memcg.path, self.progress)
+        order = slice_order(self.args.slices)
+        named = {"a": settings(self.args.a), "b": settings(self.args.b)}
+        counters.marker.write(f"vmscan-policy ab run {json.dumps(named)}")
+        for index, side in enumerate(order, 1):
+            if index % 10 == 1:
+                say(f"slice {index} of {len(order)}")
+            self.switch(memcg, sides[side])
+            piece = self.measure_slice(counters, f"{index} {side}")
+            memcg.require_alive()
+            self.slices.append({"side": side, **piece})
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the figures depend on besides the settings."""
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return {
+            "kernel": os.uname().release,
+            "machine": os.uname().machine,
+            "cpus": os.cpu_count(),
+            "memory_bytes": pages,
+            "abi": self.control.abi(),
+            "lru": current_lru(),
+            "swap": swap_areas(),
+        }
+
+    def measure_all(self) -> dict[str, Any]:
+        """Do the run and return the report; everything set up for it is taken down again."""
+        args = self.args
+        with ExitStack() as stack:
+            self.require_swap(stack)
+            stack.enter_context(held_lru(args.lru))
+            sides = self.prepare(stack)
+            command = self.workload.words(self.make_places(stack))
+            if args.stalls:
+                self.stalls = stack.enter_context(Stalls())
+            name = f"vmscan-policy-ab.{os.getpid()}"
+            swap = self.workload.swap != "none"
+            memcg = stack.enter_context(Memcg(name, args.memory, swap))
+            stack.callback(ignore_signals)
+            self.control.write(sides["A"])
+            say(f"workload: {' '.join(command)} in {args.memory_text}")
+            memcg.start(command)
+            self.wait_for_reclaim(memcg)
+            self.measure(memcg, sides)
+            environment = self.environment()
+            say("done, ending the workload and restoring the settings")
+        return {
+            "format": 1,
+            "settings": {
+                "a": settings(args.a),
+                "b": settings(args.b),
+                "both": settings(args.set),
+                "memory_bytes": args.memory,
+                "warmup_seconds": args.warmup,
+                "slice_seconds": args.seconds,
+                "title": self.workload.title or " ".join(command),
+                "workload": command,
+            },
+            "environment": environment,
+            "slices": self.slices,
+            "summary": summarize([(piece["side"], with_stalls(piece)) for piece in self.slices]),
+            "test": "exact two-sided Wilcoxon signed-rank over neighbouring slices",
+        }
+
+
+def choose_workload(args: argparse.Namespace) -> None:
+    """Replace the workload's name or the command by a Workload, and fill in what it implies.
+
+    Raises Failure for options that do not go with it.
+    """
+    name = args.workload
+    if name and args.command:
+        raise Failure("give --workload NAME or a command, not both")
+    if args.command:
+        workload = Workload(tuple(args.command))
+    else:
+        name = name or DEFAULT_WORKLOAD
+        workload = WORKLOADS[name]
+    program = workload.program or workload.command[0]
+    if not shutil.which(program):
+        raise Failure(f"the command {program} is missing: install it or name another one")
+    if args.zram and workload.swap == "none":
+        raise Failure(f"the workload {name} runs without swap: leave --zram out")
+    if args.disk and name and not workload.disk:
+        raise Failure(f"the workload {name} uses no disk: leave --disk out")
+    if args.progress and workload.progress:
+        raise Failure(f"the workload {name} counts in a file of its own: leave --progress out")
+    args.workload = workload
+    args.memory_text = args.memory or workload.memory
+    args.disk = args.disk or (DEFAULT_DISK if workload.disk else None)
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what ab takes."""
+    parser.usage = "%(prog)s [OPTIONS] [--workload NAME | -- CMD...]"
+    parser.epilog = "SETTINGS: a comma-separated list of POINT=POLICY and POINT.PARAMETER=VALUE."
+    add = parser.add_argument
+    names = ", ".join(WORKLOADS)
+    add("--a", metavar="SETTINGS", default="flush=stock", help="side A (flush=stock)")
+    add("--b", metavar="SETTINGS", default="flush=batch", help="side B (flush=batch)")
+    add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
+    add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
+    add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
+    add("--seconds", metavar="S", type=float, default=2, help="length of a slice (2)")
+    add("--warmup", metavar="S", type=float, default=10, help="wait after reclaim starts (10)")
+    add("--json", metavar="FILE", type=Path, help="save everything measured as JSON")
+    add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
+    add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
+    add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
+    add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
+    add("--progress", metavar="FILE", type=Path, help="file in which the workload counts")
+    add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
+    add("command", metavar="CMD", nargs="*", help="the workload's command line")
+
+
+def complete_args(args: argparse.Namespace) -> None:
+    """Check what was given, and put sizes, settings and the workload in the place of their texts.
+
+    Raises Usage.
+    """
+    try:
+        choose_workload(args)
+        args.memory = parse_size(args.memory_text)
+        args.zram = parse_size(args.zram) if args.zram else None
+        args.a, args.b = parse_assignments([args.a]), parse_assignments([args.b])
+        args.set = parse_assignments(args.set)
+    except (ValueError, Failure) as error:
+        raise Usage(str(error)) from None
+    if args.slices < 2 or args.slices % 2:
+        raise Usage("--slices has to be an even number from 2 on")
+    if args.seconds <= 0 or args.warmup < 0:
+        raise Usage("--seconds has to be more than 0, --warmup 0 or more")
+    if args.json and not args.json.absolute().parent.is_dir():
+        raise Usage(f"there is no directory for {args.json}: make it first")
+
+
+def ignore_signals() -> None:
+    """Keep further signals from cutting the clean-up short."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def on_signal(number: int, _frame: object) -> None:
+    """Leave through the clean-up."""
+    ignore_signals()
+    sys.exit(128 + number)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run, print the table and save the JSON file."""
+    complete_args(args)
+    for number in SIGNALS:
+        signal.signal(number, on_signal)
+    report = Run(args, Control(locate())).measure_all()
+    print(render(report), flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+COMMAND = Command(
+    "ab",
+    "Compare two settings of the reclaim policies under one workload that never stops.",
+    arguments,
+    run,
+)

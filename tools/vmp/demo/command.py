@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The demo: in one guest, each policy against stock under one workload."""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from vmp.ab.table import render
+from vmp.ab.workloads import ALL, STOCK
+from vmp.common import OUT, REPO, Command, Failure, Parser
+from vmp.demo.verdicts import TITLES, closing, verdict
+
+VM = "tools/ab --zram 512M --memory 64M"
+PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seconds 3"
+COMMANDS = {
+    "mglru": f"{VM} --lru mglru",
+    "classic": f"{VM} --lru classic",
+    "scan": f"{PRESSURE} --a scan=stock --b scan=budget,aging=continue",
+    "trace": f"{VM} --lru mglru --a trace=0 --b trace=1 --set {ALL} --slices 24 --seconds 4",
+}
+# Shorter than the others: what is to be seen is single events, not small differences.
+RECORDED = f"{VM} --lru mglru --a {STOCK} --b {ALL} --slices 12 --stalls"
+DISK = "2G:2000"  # what pressure keeps its file on
+GUEST_TIMEOUT = 1500  # seconds
+
+
+def step(title: str, command: list[str]) -> None:
+    """Run one tool, whose progress goes to stderr; raise Failure when it fails."""
+    print(f"demo: {title}", file=sys.stderr, flush=True)
+    status = subprocess.run(command, cwd=REPO, stdout=subprocess.DEVNULL).returncode
+    if status:
+        raise Failure(f"{title}: {command[0]} failed with status {status}, see above")
+
+
+def where(shown: Path) -> str:
+    """Return what is left behind, and how to look at it."""
+    return (
+        f"Saved in {shown}/: the tables and their JSON, and of a run of its own\n"
+        f"  {shown}/report.html  the figures as plots: open it in a browser\n"
+        f"  {shown}/trace.dat    every event: tools/shark {shown}/trace.dat, or\n"
+        f"  {' ' * len(str(shown))}              trace-cmd report {shown}/trace.dat"
+    )
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser how long it takes."""
+    parser.epilog = "Takes about twelve minutes once the kernel is built."
+
+
+def run(_args: argparse.Namespace) -> int:
+    """Build, run the guest, print the tables and the verdict."""
+    out = OUT / time.strftime("demo-%Y%m%d-%H%M%S")
+    out.mkdir(parents=True)
+    shown = out.relative_to(REPO)
+    step("building the kernel (some minutes the first time)", ["tools/kernel", "build"])
+    step("building the module", ["tools/kernel", "module"])
+    runs = [
+        f"{command} --json {shown}/{name}.json >/dev/null" for name, command in COMMANDS.items()
+    ]
+    recorded = f"{RECORDED} --json {shown}/recorded.json >/dev/null"
+    runs.append(f"tools/record -o {shown}/trace.dat -- {recorded}")
+    guest = ["tools/vm", "--cpus", "4", "--memory", "2G", "--disk", DISK]
+    guest += ["--timeout", str(GUEST_TIMEOUT), "--"]
+    step(
+        "measuring and recording in a guest, eleven minutes",
+        [*guest, "bash", "-c", " && ".join(runs)],
+    )
+    reports = {name: json.loads((out / f"{name}.json").read_text()) for name in TITLES}
+    held, verdicts = [], []
+    for name, report in reports.items():
+        text = render(report)
+        (out / f"{name}.txt").write_text(text + "\n")
+        print(f"== {TITLES[name]} ==\n{text}\n")
+        results, lines = verdict(name, report)
+        held += results
+        verdicts.append(lines)
+    summary = "\n".join([*verdicts, "", closing(reports, held)])
+    (out / "summary.txt").write_text(summary + "\n")
+    page = [f"{shown}/trace.dat", f"{shown}/recorded.json"]
+    page += [f"{shown}/{name}.json" for name in TITLES]
+    step("making the report", ["tools/report", "-o", f"{shown}/report.html", *page])
+    print(f"{summary}\n\n{where(shown)}", flush=True)
+    return 0
+
+
+COMMAND = Command(
+    "demo",
+    "Show what the policies cost and save: in one guest, each against stock under one workload.",
+    arguments,
+    run,
+)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the demo's tables say: which goals held, and the figures that tell."""
+
+from typing import Any
+
+TITLES = {
+    "mglru": "batched TLB flush, multi-gen LRU (MGLRU)",
+    "classic": "batched TLB flush, classic LRU",
+    "scan": "reclaim loop with a budget, multi-gen LRU",
+    "trace": "cost of the trace events, multi-gen LRU",
+}
+FLUSHES_AT_MOST = {"mglru": 0.025, "classic": 0.12}  # dirty TLB flushes per pageout
+REMOTE_DOWN = {"mglru": 90, "classic": 80}  # percent, per 1,000 stolen anon pages
+TRACE_COST = 5  # percent of the pages stolen per second, at most
+
+
+def find(report: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the report's row `key`."""
+    every = (row for rows in report["summary"].values() for row in rows)
+    found: dict[str, Any] = next(row for row in every if row["key"] == key)
+    return found
+
+
+def figure(value: float | None, form: str) -> str:
+    """Format a figure, '-' for one that could not be had."""
+    return "-" if value is None else format(value, form)
+
+
+def no_higher(report: dict[str, Any], key: str, what: str) -> tuple[bool, str]:
+    """Return whether the row `key` did not rise beyond the noise, and its figures."""
+    row = find(report, key)
+    higher = row["percent"] is None or row["percent"] > 0
+    significant = row["p"] is None or row["p"] < 0.05
+    noise = " (higher, but within the noise)" if higher and not significant else ""
+    return (
+        row["after"] is not None and not (higher and significant),
+        f"{what}: {figure(row['before'], '.4g')} before, {figure(row['after'], '.4g')} after, "
+        f"{figure(row['percent'], '+.1f')} %, p = {figure(row['p'], '.2g')}{noise}; "
+        "goal: no higher",
+    )
+
+
+def scan_goals(report: dict[str, Any]) -> list[tuple[bool, str]]:
+    """Return for each goal of the reclaim loop whether it held, and the figures."""
+    scanned, kills = find(report, "scanned_per_stolen"), find(report, "oom_kill")
+    lower = scanned["percent"] is not None and scanned["percent"] < 0
+    significant = scanned["p"] is not None and scanned["p"] < 0.05
+    noise = " (lower, but within the noise)" if lower and not significant else ""
+    return [
+        (
+            lower and significant,
+            f"pages scanned per page stolen: {figure(scanned['before'], '.3f')} before, "
+            f"{figure(scanned['after'], '.3f')} after, {figure(scanned['percent'], '+.1f')} %, "
+            f"p = {figure(scanned['p'], '.2g')}{noise}; goal: lower",
+        ),
+        no_higher(report, "refault_file_per_1000", "file refaults per 1,000 stolen pages"),
+        (
+            kills["after"] == 0,
+            f"OOM kills: {figure(kills['before'], '.0f')} before, "
+            f"{figure(kills['after'], '.0f')} after; goal: none",
+        ),
+    ]
+
+
+def scan_remark(report: dict[str, Any]) -> str:
+    """Return the figures of the reclaim loop that have no goal."""
+    rows = {key: find(report, key) for key in ("ms_per_operation", "stall_p50_ms", "stall_p99_ms")}
+    shown = [
+        f"{figure(row['before'], '.3g')} -> {figure(row['after'], '.3g')} ms"
+        for row in rows.values()
+    ]
+    return f"time per round {shown[0]}; a task waits for reclaim {shown[1]} (p50), {shown[2]} (p99)"
+
+
+def flush_goals(name: str, report: dict[str, Any]) -> list[tuple[bool, str]]:
+    """Return for each goal of the flush whether it held, and the figures."""
+    flushes = find(report, "dirty_flushes_per_pageout")
+    remote = find(report, "remote_flushes_per_1000_anon")
+    stolen = find(report, "stolen_per_second")
+    most, least = FLUSHES_AT_MOST[name], REMOTE_DOWN[name]
+    slower = stolen["percent"] is None or stolen["percent"] < 0
+    significant = stolen["p"] is None or stolen["p"] < 0.05
+    noise = " (lower, but within the noise)" if slower and not significant else ""
+    return [
+        (
+            flushes["after"] is not None and flushes["after"] <= most,
+            f"dirty TLB flushes per pageout: {figure(flushes['before'], '.3f')} before, "
+            f"{figure(flushes['after'], '.4f')} after; goal: at most {most}",
+        ),
+        (
+            remote["percent"] is not None and remote["percent"] <= -least,
+            "remote TLB flushes per 1,000 stolen anon pages: "
+            f"{figure(remote['before'], '.1f')} before, {figure(remote['after'], '.1f')} after, "
+            f"{figure(remote['percent'], '+.1f')} %; goal: down by {least} % or more",
+        ),
+        (
+            not (slower and significant),
+            f"pages stolen per second: {figure(stolen['before'], '.0f')} before, "
+            f"{figure(stolen['after'], '.0f')} after, {figure(stolen['percent'], '+.1f')} %, "
+            f"p = {figure(stolen['p'], '.2g')}{noise}; goal: no lower",
+        ),
+    ]
+
+
+def trace_goals(report: dict[str, Any]) -> list[tuple[bool, str]]:
+    """Return whether the events cost little enough, and the figures."""
+    stolen = find(report, "stolen_per_second")
+    return [
+        (
+            stolen["percent"] is not None and stolen["percent"] > -TRACE_COST,
+            f"pages stolen per second: {figure(stolen['before'], '.0f')} with all events off, "
+            f"{figure(stolen['after'], '.0f')} with all on, {figure(stolen['percent'], '+.1f')} %, "
+            f"p = {figure(stolen['p'], '.2g')}; goal: down by less than {TRACE_COST} %",
+        )
+    ]
+
+
+def trace_remark(report: dict[str, Any]) -> str:
+    """Return what else the events may cost."""
+    time = find(report, "system_ms_per_1000")
+    return (
+        f"system time per 1,000 stolen pages {figure(time['before'], '.1f')} -> "
+        f"{figure(time['after'], '.1f')} ms"
+    )
+
+
+def flush_remark(report: dict[str, Any]) -> str:
+    """Return the figures of the flush that have no goal."""
+    own, either, deferred, calls, kills = (
+        find(report, key)
+        for key in (
+            "flushes_per_call",
+            "either_flushes_per_call",
+            "deferred_per_call",
+            "deferring_calls_per_1000",
+            "oom_kills_per_1000",
+        )
+    )
+    flushed = [
+        piece["counters"]["stats.flush.observed_dirty_flushes"]
+        / piece["counters"]["vmstat.nr_vmscan_write"]
+        for piece in report["slices"]
+        if piece["side"] == "A" and piece["counters"]["vmstat.nr_vmscan_write"]
+    ]
+    return (
+        f"batch issued {figure(own['after'], '.3f')} flushes per shrink_folio_list() call that "
+        f"deferred something, for {figure(deferred['after'], '.1f')} folios;\n"
+        f"  {figure(either['after'], '.2f')} with those of clean pages, where one per call is the "
+        f"limit; there were {figure(calls['after'], '.1f')} such calls per 1,000 stolen pages\n"
+        f"  stock flushed before {min(flushed, default=0):.2f} to {max(flushed, default=0):.2f} "
+        "of the pageouts of a slice; OOM kills per 1,000 stolen pages: "
+        f"{figure(kills['before'], '.4f')} before, {figure(kills['after'], '.4f')} after"
+    )
+
+
+def verdict(name: str, report: dict[str, Any]) -> tuple[list[bool], str]:
+    """Return which goals held, and the lines that say so; a missing figure is a miss."""
+    if name == "scan":
+        results, remark = scan_goals(report), scan_remark(report)
+    elif name == "trace":
+        results, remark = trace_goals(report), trace_remark(report)
+    else:
+        results, remark = flush_goals(name, report), flush_remark(report)
+    lines = [f"{TITLES[name]}:"]
+    lines += [f"  goal {'held' if held else 'MISSED'}: {text}" for held, text in results]
+    return [held for held, _ in results], "\n".join([*lines, f"  {remark}"])
+
+
+def closing(reports: dict[str, dict[str, Any]], held: list[bool]) -> str:
+    """Return the plain sentences at the end."""
+    where = next(iter(reports.values()))["environment"]
+    return (
+        "Measured: first the TLB flushes that page reclaim causes while stress-ng works on\n"
+        "256 MiB in a memory cgroup of 64 MiB and so swaps all the time. Stock reclaim flushes\n"
+        "before the pageout of each page that another CPU could still write to; the batch policy\n"
+        "flushes once for many. Then how much the multi-gen LRU scans for what it takes, while\n"
+        "eight processes read a file and eight threads fill memory, more than fits. Stock settles\n"
+        "how much to scan again and again; the budget policy settles it once a pass, and ends\n"
+        "when it has enough. Last, what the trace events of all that cost.\n"
+        f"All on Linux {where['kernel']} in a guest with {where['cpus']} CPUs; each workload was\n"
+        "started once, and ran on while its policy was switched.\n"
+        f"{sum(held)} of {len(held)} goals held, {len(held) - sum(held)} missed."
+    )

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Running a command as root in a guest with a hooked kernel, on the host's file system."""
+
+import argparse
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from vmp.common import CACHE, OUT, Command, Failure, Parser, Usage
+from vmp.guest.kernel import build_kernel, build_module, kernel_inputs
+from vmp.guest.log import (
+    MAX_CPUS,
+    STALE_BREAKPOINT,
+    STARTED,
+    find_splat,
+    guest_script,
+    read_log,
+    stale_breakpoint,
+)
+from vmp.guest.qemu import Machine, qemu_command, run_guest
+
+NO_GUEST = 125
+SPLAT = 99
+BOOT_TRIES = 3
+
+
+def options(parser: Parser) -> None:
+    """Tell the parser what vm takes."""
+    parser.usage = "%(prog)s [OPTION]... -- CMD [ARG]..."
+    parser.epilog = (
+        "The exit status is CMD's; 125: no guest; 99: the guest's kernel log shows trouble; "
+        "98: QEMU ran a breakpoint that the guest had patched away, which ended it."
+    )
+    add = parser.add_argument
+    add("--kernel", metavar="S", help="6.12, a point release, or a built kernel's directory")
+    add("--debug", action="store_true", help="the kernel with sanitizers and lock checking")
+    add("--cpus", type=int, default=4, metavar="N", help="virtual CPUs (default: 4)")
+    add("--numa", type=int, default=1, metavar="N",
+        help="nodes that share CPUs and memory evenly (default: 1)")  # fmt: skip
+    add("--memory", default="2G", metavar="SIZE", help="memory, as in 2G (default) or 512M")
+    add("--disk", metavar="SIZE[:IOPS]", help="an empty disk /dev/vda, with a limit of requests/s")
+    add("--module", type=Path, metavar="DIR", help="load the module from there, built already")
+    add("--no-load", action="store_true", help="don't build and load the module")
+    add("--timeout", type=int, default=600, metavar="SEC", help="end the guest (default: 600)")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise Usage for a guest that can't be."""
+    if not arguments.command:
+        raise Usage("give the command to run after --")
+    if not 1 <= arguments.cpus <= MAX_CPUS:
+        raise Usage(f"--cpus {arguments.cpus}: give 1 to {MAX_CPUS}")
+    if not 1 <= arguments.numa <= arguments.cpus:
+        raise Usage(f"--numa {arguments.numa}: give 1 to the number of CPUs, {arguments.cpus}")
+    if not re.fullmatch(r"[1-9]\d*[MG]", arguments.memory):
+        raise Usage(f"--memory '{arguments.memory}': give a number with M or G, as in 512M")
+    if arguments.disk and not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", arguments.disk):
+        raise Usage(f"--disk '{arguments.disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
+    if arguments.timeout < 1:
+        raise Usage(f"--timeout {arguments.timeout}: give at least 1 second")
+    if arguments.no_load and arguments.module:
+        raise Usage("--module names a module to load: leave --no-load out")
+    if arguments.module and not (arguments.module / "vmscan_policy.ko").exists():
+        raise Usage(f"--module {arguments.module}: it holds no vmscan_policy.ko")
+
+
+def find_kernel(name: str | None, debug: bool) -> Path:
+    """Return the directory of the kernel to boot, built if needed."""
+    if name is None or "/" not in name:
+        return build_kernel(name, "debug" if debug else "plain")
+    kernel = Path(name).resolve()
+    if debug and kernel_inputs(kernel)["variant"] != "debug":
+        raise Failure(f"{kernel} is no debug kernel: leave --debug or --kernel out")
+    return kernel
+
+
+def attempt(
+    arguments: argparse.Namespace, kernel: Path, module: Path | None, log: Path
+) -> int | None:
+    """Run the command in one guest and return the exit status; None: boot it again."""
+    leaks = kernel_inputs(kernel)["variant"] == "debug"
+    runs = CACHE / "run"
+    runs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=runs, prefix="") as temporary:
+        directory = Path(temporary)
+        environment = {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": str(Path.home()),
+            "XDG_CACHE_HOME": str(CACHE.parent),
+            "VMP_RUN": str(directory),
+        }
+        if module:
+            environment["VMP_MODULE_DIR"] = str(module)
+        load = not arguments.no_load
+        script = guest_script(arguments.command, environment, Path.cwd(), load, leaks)
+        (directory / "script").write_text(script)
+        log.touch()
+        machine = Machine(arguments.cpus, arguments.memory, arguments.numa, arguments.disk)
+        command = qemu_command(machine, kernel, directory, log)
+        qemu_status = run_guest(command, directory, arguments.timeout)
+        status_file = directory / "status"
+        status = status_file.read_text().strip() if status_file.exists() else ""
+        qemu_log = (directory / "qemu.log").read_text(errors="replace").strip().splitlines()
+    lines = read_log(log)
+    started = any(STARTED in line for line in lines)
+    splat = find_splat(lines)
+    stale = stale_breakpoint(splat)
+    if stale and not started:
+        return None
+    if splat:
+        what = "a breakpoint that had been patched away, QEMU's fault" if stale else "trouble"
+        print(*splat, f"vm: the guest's kernel log shows {what}: {log}", sep="\n", file=sys.stderr)
+        return STALE_BREAKPOINT if stale else SPLAT
+    if qemu_status is None:
+        raise Failure(f"the guest was ended after {arguments.timeout} s (--timeout): {log}")
+    if not status:
+        when = "before the command ended" if started else "before the command started"
+        why = f", QEMU died of {signal.Signals(-qemu_status).name}" if qemu_status < 0 else ""
+        why += f" ({qemu_log[-1]})" if qemu_log else ""
+        raise Failure(f"the guest stopped {when}{why}: {log}")
+    return int(status)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build what is missing, then run the command."""
+    check(arguments)
+    kernel = find_kernel(arguments.kernel, arguments.debug)
+    module = arguments.module and arguments.module.resolve()
+    if not module and not arguments.no_load:
+        module = build_module(kernel)
+    OUT.mkdir(exist_ok=True)
+    stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    for number in range(1, BOOT_TRIES + 1):
+        log = OUT / f"vm-{stamp}-{number}.log"
+        status = attempt(arguments, kernel, module, log)
+        if status is not None:
+            return status
+        print(
+            f"vm: boot {number} of {BOOT_TRIES} died of a stale breakpoint: {log}", file=sys.stderr
+        )
+    raise Failure("the guest's boot died of a stale breakpoint each time")
+
+
+COMMAND = Command(
+    "vm",
+    "Run a command as root in a guest with a hooked kernel, on the host's file system.",
+    options,
+    run,
+    NO_GUEST,
+)

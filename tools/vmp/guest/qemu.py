@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""QEMU: the command that starts a guest, and running it with the guest's streams copied to ours."""
+
+import os
+import re
+import shlex
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import CACHE, Failure, run
+
+MAX_COMMAND_LINE = 2047
+# Writable copies in memory; all else of the host but the current directory is read-only.
+OVERLAYS = ("/etc", "/home", "/opt", "/root", "/srv", "/tmp", "/usr", "/var")
+KERNEL_OPTIONS = (
+    "ignore_loglevel",
+    "oops=panic",
+    # An emulated CPU may get little of a busy host.
+    "watchdog_thresh=60",  # the most there is: a soft lockup is reported after twice that
+    "rcupdate.rcu_cpu_stall_timeout=120",
+    # To clear a page that held code byte by byte has taken the emulation minutes.
+    "clearcpuid=erms",
+    # QEMU 7.2's emulation can crash, or let the guest crash, when one CPU sets up PCI
+    # devices or patches code while others run: the others join after that.
+    "maxcpus=1",
+    "noreplace-smp",
+    "lpj=16000000",  # a CPU that joins would measure it, slowly; enough for 4 GHz
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a guest is to have."""
+
+    cpus: int
+    memory: str  # as in 2G
+    nodes: int = 1
+    disk: str | None = None  # SIZE[:IOPS]
+
+
+def kvm_usable() -> bool:
+    """Tell if the host's CPUs virtualize; /dev/kvm alone can be there and not work."""
+    flags = re.search(r"^flags\s*:.*\b(svm|vmx)\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return bool(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def disk_options(disk: str, directory: Path) -> list[str]:
+    """Return QEMU's options for an empty disk of SIZE[:IOPS], made sparse in `directory`."""
+    size, _, iops = disk.partition(":")
+    image = directory / "disk"
+    with image.open("wb") as handle:
+        handle.truncate(int(size[:-1]) << {"M": 20, "G": 30}[size[-1]])
+    drive = f"if=none,id=vmp,format=raw,file={str(image).replace(',', ',,')}"
+    limit = f",throttling.iops-total={iops}" if iops else ""
+    return ["-drive", drive + limit, "-device", "virtio-blk-pci,drive=vmp"]
+
+
+def numa_options(nodes: int, cpus: int, memory: str) -> list[str]:
+    """Return QEMU's options for `nodes` nodes, each with its share of the CPUs and the memory."""
+    kib = int(memory[:-1]) * {"M": 1 << 10, "G": 1 << 20}[memory[-1]]
+    each = kib // nodes // 4 * 4  # A node's size has to be a multiple of 4 KiB.
+    options = []
+    for node in range(nodes):
+        last = node == nodes - 1
+        share = kib - each * node if last else each
+        first, end = cpus * node // nodes, cpus * (node + 1) // nodes
+        options += ["-object", f"memory-backend-ram,id=node{node},size={share}K"]
+        options += ["-numa", f"node,nodeid={node},memdev=node{node},cpus={first}-{end - 1}"]
+    return options
+
+
+def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> list[str]:
+    """Return the QEMU command, made by virtme-ng, of a guest that runs `directory`/script."""
+    virtme = CACHE / "venv" / "bin" / "virtme-run"
+    if not virtme.exists():
+        raise Failure(f"{virtme} is missing: run tools/setup")
+    release = (kernel / "release").read_text().strip()
+    command = [str(virtme), "--dry-run", "--show-command", "--kimg", str(kernel / "bzImage")]
+    command += ["--mods", "none", "--cpus", str(machine.cpus), "--memory", machine.memory]
+    command += ["--force-9p", "--disable-microvm", "--script-sh", f"sh '{directory}/script'"]
+    command += [] if kvm_usable() else ["--disable-kvm"]
+    here = Path.cwd()
+    for overlay in OVERLAYS:
+        if Path(overlay).is_dir() and Path(overlay) != here:
+            command += ["--overlay-rwdir", overlay]
+    if here != Path("/"):
+        command += ["--rwdir", str(here)]
+    command += ["--rwdir", str(directory)]
+    options = [*KERNEL_OPTIONS, f"virtme_link_mods={kernel}/modules/lib/modules/{release}"]
+    for option in options:
+        command += ["--kopt", option]
+    # virtme-ng's own channels, each to a place of its own.
+    channels = {
+        "console": log,
+        "stdout": directory / "stdout",
+        "stderr": directory / "stderr",
+        "dev_stdout": directory / "stdout",
+        "dev_stderr": directory / "stderr",
+        "ret": directory / "status",
+    }
+    command += ["--qemu-opts"]
+    for channel, path in channels.items():
+        command += ["-set", f"chardev.{channel}.path={path}"]
+    command += disk_options(machine.disk, directory) if machine.disk else []
+    if machine.nodes > 1:
+        command += numa_options(machine.nodes, machine.cpus, machine.memory)
+    environment = os.environ | {"TMPDIR": str(directory)}
+    shown = run(command, "preparing the guest", env=environment)
+    qemu = shlex.split(shown.splitlines()[-1])
+    if len(qemu[qemu.index("-append") + 1]) > MAX_COMMAND_LINE:
+        raise Failure(f"the paths of {CACHE} and {here} are too long for a kernel command line")
+    return qemu
+
+
+def copy_stream(source: int, target: int) -> None:
+    """Copy a stream to its end; when `target` is gone the rest is dropped."""
+    while data := os.read(source, 65536):
+        while data:
+            try:
+                data = data[os.write(target, data) :]
+            except BrokenPipeError:
+                target = os.open(os.devnull, os.O_WRONLY)
+
+
+def run_guest(command: list[str], directory: Path, timeout: int) -> int | None:
+    """Run QEMU to its end, with the guest's streams copied to ours.
+
+    Returns its exit status (negative: the signal it died of); None: it was out of time.
+    """
+    writers, copiers = [], []
+    for name, target in (("stdout", 1), ("stderr", 2)):
+        fifo = directory / name
+        os.mkfifo(fifo)
+        # A reader needs a writer before it reads, or it finds the end.
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        writers.append(os.open(fifo, os.O_WRONLY))
+        os.set_blocking(reader, True)
+        copiers.append(threading.Thread(target=copy_stream, args=(reader, target), daemon=True))
+    for copier in copiers:
+        copier.start()
+    # QEMU would set a terminal to raw mode, and nothing in the guest needs one.
+    stdin = subprocess.DEVNULL if os.isatty(0) else 0
+    with (directory / "qemu.log").open("w") as output:
+        # A guest must not outlive us, even when we are killed.
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            process.kill()
+            process.wait()
+            for writer in writers:
+                os.close(writer)
+            for copier in copiers:
+                copier.join()

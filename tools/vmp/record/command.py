@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Recording the trace events of the reclaim policies while a command runs, or for a while."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from math import inf
+from pathlib import Path
+
+from vmp.ab.alternation import Alternation, parse_sides
+from vmp.common import Command, Failure, Parser, Usage, parse_size
+from vmp.control.counters import is_level
+from vmp.control.debugfs import Control, locate
+from vmp.control.marker import Marker
+from vmp.record import children
+from vmp.record.recorder import Recorder, lost_sentence, parse_duration
+
+FAILED = 125
+
+
+def say(text: str) -> None:
+    """Report on stderr; stdout is the command's."""
+    print(f"record: {text}", file=sys.stderr, flush=True)
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what record takes."""
+    parser.usage = "%(prog)s [OPTION]... [--for TIME] [-- CMD [ARG]...]"
+    parser.epilog = (
+        "TIME: a number with ms, s, m or h, as in 30s. The exit status is CMD's; "
+        "125: there is no recording, or with --strict no complete one."
+    )
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", type=Path, default="trace.dat", help="(trace.dat)")
+    add("--for", metavar="TIME", dest="seconds", help="end the recording, and CMD, after that")
+    add(
+        "--ab",
+        metavar="POINT[.PARAMETER]=X,Y",
+        action="append",
+        default=[],
+        help="switch between X and Y meanwhile, in the order X Y Y X; may be repeated",
+    )
+    add("--every", metavar="TIME", default="2s", help="how long each --ab setting lasts (2s)")
+    add("--buffer", metavar="SIZE", default="8M", help="memory for events, of each CPU (8M)")
+    add("--strict", action="store_true", help="fail when events were lost")
+
+
+def complete_args(args: argparse.Namespace) -> None:
+    """Check what was given, and put numbers and settings in the place of their texts.
+
+    Raises Usage.
+    """
+    if not (args.command or args.seconds):
+        raise Usage("give the command to run after --, or --for TIME")
+    try:
+        args.seconds = parse_duration(args.seconds) if args.seconds else inf
+        args.every = parse_duration(args.every)
+        args.sides = parse_sides(args.ab)
+        args.buffer = parse_size(args.buffer)
+    except (ValueError, Failure) as error:
+        raise Usage(str(error)) from None
+
+
+class Run:
+    """One recording and what goes on meanwhile."""
+
+    def __init__(self, args: argparse.Namespace, control: Control) -> None:
+        self.args = args
+        self.control = control
+        self.recorder = Recorder(args.output, args.buffer)
+        self.alternation = Alternation(control, args.sides, args.every) if args.ab else None
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def start_command(self) -> None:
+        """Start the command, if there is one; stdin is empty where it is a terminal."""
+        if self.args.command:
+            stdin = subprocess.DEVNULL if os.isatty(0) else None
+            self.child = children.start(self.args.command, stdin=stdin)
+
+    def watch(self) -> int:
+        """Switch settings until the command ends, the time is over or a signal comes.
+
+        Returns the exit status: the command's, 0 when the time was over.
+        """
+        end = time.monotonic() + self.args.seconds
+        while True:
+            self.recorder.require_alive()
+            if self.child and self.child.poll() is not None:
+                return children.exit_status(self.child.returncode)
+            if time.monotonic() >= end:
+                return 0
+            turn = self.alternation.step() if self.alternation else inf
+            number = children.wait(min(turn, end) - time.monotonic())
+            if number:
+                return 128 + number
+
+    def mark_counted(self, before: dict[str, dict[str, int]]) -> None:
+        """Leave in the trace what the module has counted since `before`, to compare with."""
+        marker = Marker()
+        for point, counters in self.control.stats().items():
+            grown = {name: value - before[point][name] for name, value in counters.items()}
+            told = {name: value for name, value in grown.items() if value and not is_level(name)}
+            marker.write(f"vmscan-policy counted {point} {json.dumps(told)}")
+
+    def record(self) -> int:
+        """Record and return the exit status; what is done for it is undone."""
+        with ExitStack() as stack:
+            if self.alternation:
+                stack.enter_context(self.alternation)
+            stack.enter_context(self.recorder)
+            if self.alternation:
+                self.alternation.start()
+            before = self.control.stats()
+            self.start_command()
+            try:
+                status = self.watch()
+                self.mark_counted(before)
+                self.recorder.stop()
+            finally:
+                if self.child:
+                    children.end(self.child)
+            counts = self.recorder.save()
+        return self.tell(counts, status)
+
+    def tell(self, counts: dict[int, tuple[int, int]], status: int) -> int:
+        """Say what was recorded and what was lost, and return the exit status."""
+        total = sum(recorded for recorded, _ in counts.values())
+        say(f"{total} event{'' if total == 1 else 's'} in {self.args.output}")
+        lost = {cpu: number for cpu, (_, number) in counts.items()}
+        if not any(lost.values()):
+            return status
+        say(lost_sentence(lost, self.args.buffer))
+        return status or (FAILED if self.args.strict else 0)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, record, and tell the outcome."""
+    complete_args(args)
+    children.hold_signals()
+    return Run(args, Control(locate())).record()
+
+
+COMMAND = Command(
+    "record",
+    "Record the trace events of the reclaim policies while a command runs, or for a while.",
+    arguments,
+    run,
+    FAILED,
+)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Making one page with plots of a recording of trace-cmd and of the results of ab."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from vmp.common import CACHE, Command, Failure, Parser, Usage, Words
+from vmp.report import aggregate, match, trace
+from vmp.report.contents import Contents
+from vmp.report.text import figures_json, render
+
+VENV = CACHE / "venv"
+DEFAULT_PAGE = Path("report.html")
+
+
+def use_venv() -> None:
+    """Start anew under the Python that has matplotlib, unless this one has it.
+
+    Raises Failure when it is not there.
+    """
+    if find_spec("matplotlib"):
+        return
+    python = VENV / "bin" / "python3"
+    if Path(sys.prefix).resolve() == VENV.resolve() or not python.exists():
+        raise Failure(f"{VENV} has no matplotlib: run tools/setup")
+    os.execv(python, [str(python), *sys.argv])
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what report takes."""
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", type=Path, default=DEFAULT_PAGE,
+        help=f"the page to write ({DEFAULT_PAGE})")  # fmt: skip
+    add("--json", metavar="FILE", type=Path, help="save the figures of the recording as JSON")
+    add("files", metavar="FILE", type=Path, nargs="+",
+        help="a trace.dat of trace-cmd, JSON files of `ab --json`, or both")  # fmt: skip
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise Usage if a file is to be written that is named for something else, too."""
+    written = [path for path in (args.output, args.json) if path]
+    for number, path in enumerate(written):
+        if path.resolve() in {other.resolve() for other in args.files + written[:number]}:
+            raise Usage(f"{path} is given twice: name another file to write")
+
+
+def sort_files(paths: list[Path]) -> tuple[Path | None, list[Path]]:
+    """Return the recording, if there is one, and the others; raises Failure for two."""
+    recordings = [path for path in paths if trace.is_recording(path)]
+    if len(recordings) > 1:
+        raise Failure("give one trace.dat only: a page shows one recording")
+    return (recordings[0] if recordings else None), [p for p in paths if p not in recordings]
+
+
+def kernel_of(path: Path) -> str:
+    """Return the release of the kernel that a recording names; '' if it names none."""
+    command: Words = ["trace-cmd", "report", "--uname", "-i", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"Linux \S+ (\d\S+)", done.stdout)
+    return found[1] if found else ""
+
+
+def cpus_of(path: Path) -> int:
+    """Return the number of CPUs that a recording is of; 0 if it does not tell."""
+    command: Words = ["trace-cmd", "report", "--cpus", "-i", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = re.findall(r"^\s*\d+$", done.stdout, re.MULTILINE)  # its heading has the path
+    return len(lines) if not done.returncode else 0
+
+
+def read_recording(path: Path) -> aggregate.Picture:
+    """Return the picture of the recording at `path`."""
+    with trace.report_lines(path) as lines:
+        found = aggregate.read(trace.events(lines))
+    aggregate.require_own(found, str(path))
+    return found
+
+
+def compare_runs(
+    shown: aggregate.Picture | None, reports: list[dict[str, Any]]
+) -> tuple[dict[int, int], dict[int, dict[str, list[dict[str, Any]]]]]:
+    """Return which report belongs to each run of the recording, and both side by side."""
+    if not shown:
+        return {}, {}
+    matched = match.pair(shown, reports)
+    compared = {}
+    for run, index in matched.items():
+        slices = shown.slices(run)
+        sides = {side: [span for span in slices if span.side == side] for side in "AB"}
+        compared[run] = {
+            side: match.beside(spans, reports[index]) for side, spans in sides.items() if spans
+        }
+    return matched, compared
+
+
+def save(texts: dict[Path, str]) -> None:
+    """Write all files or none: each under another name first."""
+    written: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            if path.is_dir():
+                raise Failure(f"{path} is a directory: name a file")
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                with temporary.open("x") as handle:
+                    written[path] = temporary
+                    handle.write(text)
+            except OSError as error:
+                raise Failure(f"cannot write {path}: {error.strerror}") from None
+        for path, temporary in written.items():
+            temporary.replace(path)
+    finally:
+        for temporary in written.values():
+            temporary.unlink(missing_ok=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the files, write the page, print the summary."""
+    check(args)
+    use_venv()
+    recording, others = sort_files(args.files)
+    reports = [match.load(path) for path in others]
+    shown = read_recording(recording) if recording else None
+    matched, compared = compare_runs(shown, reports)
+    contents = Contents(
+        picture=shown,
+        source=recording.name if recording else "",
+        kernel=kernel_of(recording) if recording else "",
+        cpus=cpus_of(recording) if recording else 0,
+        reports=[(path.name, report) for path, report in zip(others, reports, strict=True)],
+        matched=matched,
+        compared=compared,
+        module=match.beside_module(shown) if shown else [],
+    )
+    try:
+        from vmp.report import page  # noqa: PLC0415 - a mistake is told before matplotlib is loaded
+    except ImportError as error:
+        raise Failure(f"matplotlib does not load ({error}): run tools/setup") from None
+    text, left_out = page.render(contents)
+    texts = {args.output: text}
+    if args.json:
+        texts[args.json] = figures_json(contents, left_out)
+    save(texts)
+    print(f"{render(contents, left_out)}\n\nSaved as {args.output}", flush=True)
+    return 0
+
+
+COMMAND = Command(
+    "report",
+    "Make one page with plots of a recording of trace-cmd and of the results of ab.",
+    arguments,
+    run,
+)

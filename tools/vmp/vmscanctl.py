@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The one program for all that is done with the policies of a running machine."""
+
+import argparse
+import json
+import sys
+
+import vmp.ab.command
+import vmp.record.command
+import vmp.report.command
+import vmp.report.shark
+from vmp.common import VERSION, Command, Failure, Parser, Usage, parse, run_tool
+from vmp.control.debugfs import Assignment, Control, locate, parse_assignments
+
+EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
+
+
+def no_arguments(_parser: Parser) -> None:
+    """Take nothing."""
+
+
+def status(_args: argparse.Namespace) -> int:
+    """Print the versions, the profile and every point with its policies and parameters."""
+    control = Control(locate())
+    for name, value in control.abi().items():
+        print(f"{name:<24} {value}")
+    for name in control.names():
+        print(f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}")
+    return 0
+
+
+def set_arguments(parser: Parser) -> None:
+    """Take settings."""
+    parser.add_argument("assignments", nargs="+", metavar="POINT[.PARAMETER]=VALUE")
+
+
+def set_policies(args: argparse.Namespace) -> int:
+    """Check all assignments, then write them in order."""
+    try:
+        assignments = parse_assignments(args.assignments)
+    except Failure as failure:
+        raise Usage(str(failure)) from None
+    assign(assignments)
+    return 0
+
+
+def assign(assignments: list[Assignment]) -> None:
+    """Write settings, if all of them can be."""
+    control = Control(locate())
+    control.check(assignments)
+    control.write(assignments)
+
+
+def profile_arguments(parser: Parser) -> None:
+    """Take a name."""
+    parser.add_argument("name", metavar="NAME")
+
+
+def set_profile(args: argparse.Namespace) -> int:
+    """Set all points."""
+    assign([Assignment("profile", args.name)])
+    return 0
+
+
+def stats_arguments(parser: Parser) -> None:
+    """Take the form."""
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def stats(args: argparse.Namespace) -> int:
+    """Print the counters of every point."""
+    counted = Control(locate()).stats()
+    if args.json:
+        print(json.dumps(counted, indent=2))
+        return 0
+    for point, counters in counted.items():
+        for name, value in counters.items():
+            print(f"{point + '.' + name:<32} {value}")
+    return 0
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("status", "Show versions, and each point's policies and parameters.",
+                no_arguments, status),
+        Command("set", "Set policies and parameters, in the order given.",
+                set_arguments, set_policies),
+        Command("profile", "Set all points at once.", profile_arguments, set_profile),
+        Command("stats", "Show the counters of each point.", stats_arguments, stats),
+        vmp.ab.command.COMMAND,
+        vmp.record.command.COMMAND,
+        vmp.report.command.COMMAND,
+        vmp.report.shark.COMMAND,
+    )
+}  # fmt: skip
+OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --
+
+
+def make_parser() -> Parser:
+    """Return the parser of the whole command line."""
+    parser = Parser(prog="vmscanctl", description=__doc__, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"vmscanctl {VERSION}")
+    choices = parser.add_subparsers(dest="chosen", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        what = command.what[0].lower() + command.what[1:].rstrip(".")
+        command.arguments(choices.add_parser(name, help=what, description=command.what))
+    return parser
+
+
+def main() -> int:
+    """Do what the command line asks for."""
+    args = parse(make_parser(), sys.argv[1:])
+    if args.command and args.chosen not in OF_A_COMMAND:
+        raise Usage(f"{args.chosen} runs no command: leave out what is behind --")
+    return COMMANDS[args.chosen].run(args)
+
+
+def entry() -> None:
+    """Be the program."""
+    asked = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    run_tool("vmscanctl", main, asked.failed if asked else 1)
