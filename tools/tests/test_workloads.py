@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from vmp.ab import disk, workloads
-from vmp.common import Failure, parse_size
+from vmp.common import Failure, parse_size, sources
 from vmp.control import counters
 
 PATIENCE = 60  # seconds: the machine may be busy
@@ -43,7 +43,7 @@ def test_only_a_blank_disk_is_taken(device: str, why: str) -> None:
 def pressure(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the program, which is built for these tests."""
     place = tmp_path_factory.mktemp("programs")
-    subprocess.run(["make", "-s", "-C", workloads.SOURCES, f"OUT={place}"], check=True)
+    subprocess.run(["make", "-s", "-C", sources("workloads"), f"OUT={place}"], check=True)
     return place / "pressure"
 
 

@@ -30,6 +30,14 @@ class Usage(Failure):
     """A wrong command line; the tool's exit status is 2."""
 
 
+def sources(name: str) -> Path:
+    """Return the directory tools/NAME; raise Failure where the tools were installed without it."""
+    path = REPO / "tools" / name
+    if not path.is_dir():
+        raise Failure(f"there is no tools/{name} here: run this from a checkout of vmscan-policy")
+    return path
+
+
 def parse_size(text: str) -> int:
     """Return a size such as 64M in bytes; raise ValueError for another form or 0."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)

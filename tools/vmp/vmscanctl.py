@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The one program for all that is done with the policies of a running machine."""
+"""Switch, watch and compare the reclaim policies of a running machine."""
 
 import argparse
 import json
@@ -10,7 +10,15 @@ import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
 from vmp.common import VERSION, Command, Failure, Parser, Usage, parse, run_tool
-from vmp.control.debugfs import Assignment, Control, locate, parse_assignments
+from vmp.control.debugfs import Assignment, Control, locate, parse_assignments, parse_choices
+
+try:
+    from argcomplete import autocomplete
+except ImportError:
+
+    def autocomplete(_parser: Parser) -> None:  # type: ignore[misc]
+        """Complete nothing: the library is missing."""
+
 
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
 
@@ -29,9 +37,24 @@ def status(_args: argparse.Namespace) -> int:
     return 0
 
 
+def offered(**_: object) -> list[str]:
+    """Return what can be set on this machine, for completion: names, with the policies of each."""
+    try:
+        control = Control(locate())
+    except Failure:
+        return []
+    values = {name: parse_choices(control.text(name)) for name in control.names()}
+    return [
+        f"{name}={value}"
+        for name, (current, choices) in values.items()
+        for value in (choices if current else [""])
+    ]
+
+
 def set_arguments(parser: Parser) -> None:
     """Take settings."""
-    parser.add_argument("assignments", nargs="+", metavar="POINT[.PARAMETER]=VALUE")
+    taken = parser.add_argument("assignments", nargs="+", metavar="POINT[.PARAMETER]=VALUE")
+    taken.completer = offered  # type: ignore[attr-defined]
 
 
 def set_policies(args: argparse.Namespace) -> int:
@@ -110,7 +133,9 @@ def make_parser() -> Parser:
 
 def main() -> int:
     """Do what the command line asks for."""
-    args = parse(make_parser(), sys.argv[1:])
+    parser = make_parser()
+    autocomplete(parser)
+    args = parse(parser, sys.argv[1:])
     if args.command and args.chosen not in OF_A_COMMAND:
         raise Usage(f"{args.chosen} runs no command: leave out what is behind --")
     return COMMANDS[args.chosen].run(args)

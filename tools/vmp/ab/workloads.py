@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, run
+from vmp.common import CACHE, run, sources
 from vmp.control.counters import parse_progress
 
-SOURCES = REPO / "tools" / "workloads"
 PROGRAMS = CACHE / "workloads"
 
 # Settings of all points, to compare.
@@ -112,5 +111,5 @@ WORKLOADS = {
 def build_programs() -> Path:
     """Build the programs of tools/workloads where they are not up to date; return where."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    run(["make", "-C", SOURCES, f"OUT={PROGRAMS}"], "compiling the workloads")
+    run(["make", "-C", sources("workloads"), f"OUT={PROGRAMS}"], "compiling the workloads")
     return PROGRAMS

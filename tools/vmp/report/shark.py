@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, run
+from vmp.common import OUT, Command, Failure, Parser, Usage, run, sources
 
 BUILT = OUT / "kernelshark"
 
@@ -34,8 +34,10 @@ def check(args: argparse.Namespace) -> None:
 
 def write_session(args: argparse.Namespace) -> None:
     """Build the plugin if needed, and write the session."""
-    source = REPO / "tools" / "kernelshark"
-    run(["make", "-s", "-C", source, f"OUT={BUILT}"], "building KernelShark's plugin")
+    run(
+        ["make", "-s", "-C", sources("kernelshark"), f"OUT={BUILT}"],
+        "building KernelShark's plugin",
+    )
     numbers = [args.tasks, args.switch, args.ms]
     run(
         [BUILT / "session", BUILT / "plugin-vmscan_policy.so", args.trace, args.session]
