@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of the demo's verdicts: when a goal holds, and that a figure that is missing misses it."""
+
+from typing import Any
+
+import pytest
+from vmp.demo.command import COMMANDS
+from vmp.demo.verdicts import TITLES, closing, verdict
+
+
+def report(**changed: dict[str, float | None]) -> dict[str, Any]:
+    """Return a report in which all goals hold, but for the rows that are `changed`."""
+    rows: dict[str, dict[str, float | None]] = {
+        "dirty_flushes_per_pageout": {"before": 0.3, "after": 0.01, "percent": -97},
+        "remote_flushes_per_1000_anon": {"before": 300, "after": 20, "percent": -93},
+        "stolen_per_second": {"before": 100, "after": 200, "percent": 100, "p": 0.001},
+        "flushes_per_call": {"before": None, "after": 1},
+        "either_flushes_per_call": {"before": None, "after": 1},
+        "deferred_per_call": {"before": None, "after": 40},
+        "deferring_calls_per_1000": {"before": None, "after": 20},
+        "oom_kills_per_1000": {"before": 0, "after": 0},
+        "scanned_per_stolen": {"before": 2, "after": 1.5, "percent": -25, "p": 0.001},
+        "refault_file_per_1000": {"before": 900, "after": 800, "percent": -11, "p": 0.001},
+        "oom_kill": {"before": 0, "after": 0},
+        "ms_per_operation": {"before": 1, "after": 1},
+        "stall_p50_ms": {"before": 1, "after": 1},
+        "stall_p99_ms": {"before": 1, "after": 1},
+        "system_ms_per_1000": {"before": 1, "after": 1},
+    }
+    for key, values in changed.items():
+        rows[key] = rows[key] | values
+    return {
+        "summary": {"rows": [{"key": key, **row} for key, row in rows.items()]},
+        "slices": [],
+        "environment": {"kernel": "6.12", "cpus": 4},
+    }
+
+
+def test_each_comparison_has_a_title() -> None:
+    assert list(COMMANDS) == list(TITLES)
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_all_goals_hold(name: str) -> None:
+    held, lines = verdict(name, report())
+    assert all(held)
+    assert "MISSED" not in lines
+    assert f"{len(held)} of {len(held)} goals held, 0 missed" in closing({name: report()}, held)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "values", "holds"),
+    [
+        ("mglru", "dirty_flushes_per_pageout", {"after": 0.03}, False),
+        ("classic", "dirty_flushes_per_pageout", {"after": 0.03}, True),
+        ("mglru", "remote_flushes_per_1000_anon", {"percent": -89.9}, False),
+        ("classic", "remote_flushes_per_1000_anon", {"percent": -89.9}, True),
+        ("mglru", "stolen_per_second", {"percent": -5, "p": 0.01}, False),
+        ("mglru", "stolen_per_second", {"percent": -5, "p": 0.2}, True),
+        ("trace", "stolen_per_second", {"percent": -4.9}, True),
+        ("trace", "stolen_per_second", {"percent": -5}, False),
+        ("scan", "scanned_per_stolen", {"percent": -1, "p": 0.2}, False),
+        ("scan", "scanned_per_stolen", {"percent": 1, "p": 0.01}, False),
+        ("scan", "refault_file_per_1000", {"percent": 3, "p": 0.01}, False),
+        ("scan", "refault_file_per_1000", {"percent": 3, "p": 0.3}, True),
+        ("scan", "oom_kill", {"after": 1}, False),
+    ],
+)
+def test_one_figure_decides(
+    name: str, key: str, values: dict[str, float | None], holds: bool
+) -> None:
+    held, lines = verdict(name, report(**{key: values}))
+    assert held.count(False) == (not holds)
+    assert ("MISSED" in lines) == (not holds)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("mglru", "dirty_flushes_per_pageout"),
+        ("mglru", "remote_flushes_per_1000_anon"),
+        ("trace", "stolen_per_second"),
+        ("scan", "scanned_per_stolen"),
+        ("scan", "oom_kill"),
+    ],
+)
+def test_a_missing_figure_is_a_miss(name: str, key: str) -> None:
+    nothing: dict[str, float | None] = {"before": None, "after": None, "percent": None, "p": None}
+    held, lines = verdict(name, report(**{key: nothing}))
+    assert held.count(False) == 1
+    assert "- before, - after" in lines or "- with all events off" in lines
