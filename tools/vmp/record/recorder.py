@@ -1,5 +1,6 @@
 """Recording the module's trace events, and the kernel's that go with them, by trace-cmd."""
 
+import errno
 import fcntl
 import os
 import re
@@ -12,7 +13,8 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from vmp.common import Failure, find_tracefs, run
+from vmp.common import Failure, find_tracefs
+from vmp.control.marker import RECORDING
 from vmp.record import children
 
 MODULE_EVENTS = "vmscan_policy"
@@ -35,6 +37,7 @@ KERNEL_EVENTS = {
     "tlb:tlb_flush": "reason==4",  # TLB_REMOTE_SEND_IPI; the others come at each task switch
 }
 START_TIMEOUT = 120  # seconds for trace-cmd to begin
+REMOVE_TIMEOUT = 20  # seconds
 SETTLE_TRIES = 20
 LOSSES = ("overrun", "commit overrun", "dropped events")
 UNITS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
@@ -96,18 +99,6 @@ def require_events(tracefs: Path) -> None:
         )
 
 
-def require_idle(tracefs: Path) -> None:
-    """Raise Failure when somebody uses the top-level trace buffer, which trace-cmd would reset."""
-    tracer = (tracefs / "current_tracer").read_text().strip()
-    used = [f"the tracer {tracer}"] if tracer != "nop" else []
-    used += (tracefs / "set_event").read_text().split()
-    if used:
-        raise Failure(
-            f"something else is tracing ({used[0]}{', ...' if used[1:] else ''}): end it, or run "
-            "`trace-cmd reset` if it was left behind"
-        )
-
-
 def event_options(tracefs: Path) -> list[str]:
     """Return trace-cmd's options for the module's events and those of the kernel that exist."""
     options = ["-e", MODULE_EVENTS]
@@ -119,7 +110,7 @@ def event_options(tracefs: Path) -> list[str]:
 
 
 class Recorder:
-    """One recording by trace-cmd in the top-level trace buffer, where trace_marker writes too.
+    """One recording by trace-cmd in a trace instance of its own.
 
     Recording begins when the context is entered. `stop` ends it, `save` makes the file; without
     that nothing is kept.
@@ -141,19 +132,15 @@ class Recorder:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Failure("another record is at work: wait for its end") from None
-        require_idle(self.tracefs)
+        self.instance = self.tracefs / RECORDING
         if not output.absolute().parent.is_dir():
             raise Failure(f"there is no directory for {output}: make it first")
         if output.is_dir():
             raise Failure(f"{output} is a directory: name a file with -o")
 
     def read(self, name: str) -> str:
-        """Return the text of a file in tracefs, without the line end."""
-        return (self.tracefs / name).read_text().strip()
-
-    def write(self, name: str, value: str) -> None:
-        """Write to a file in tracefs."""
-        (self.tracefs / name).write_text(value)
+        """Return the text of a file of the instance, without the line end."""
+        return (self.instance / name).read_text().strip()
 
     def __enter__(self) -> "Recorder":
         with ExitStack() as stack:
@@ -162,8 +149,10 @@ class Recorder:
             directory = tempfile.TemporaryDirectory(dir=parent, prefix=".record.")
             self.file = Path(stack.enter_context(directory)) / "trace.dat"
             self.log = stack.enter_context(tempfile.TemporaryFile("w+"))
-            stack.callback(self.restore, self.read("tracing_on"), self.read("buffer_size_kb"))
-            command = ["trace-cmd", "record", "-o", str(self.file), "-C", "mono"]
+            self.remove_instance()  # of a record that was killed
+            stack.callback(self.remove_instance)
+            command = ["trace-cmd", "record", "-o", str(self.file)]
+            command += ["-B", self.instance.name, "-C", "mono"]
             command += ["-b", str(self.kilobytes), *event_options(self.tracefs)]
             self.process = children.start(
                 ["setpriv", "--pdeathsig", "INT", *command],  # it must not outlive us
@@ -178,8 +167,10 @@ class Recorder:
 
     def recording(self) -> bool:
         """Tell if trace-cmd has set up all and recording is on, which it switches on last."""
-        on = self.read(f"events/{MODULE_EVENTS}/enable") == "1"
-        return on and self.read("tracing_on") == "1"
+        with suppress(OSError):  # the instance may not be there yet
+            on = self.read(f"events/{MODULE_EVENTS}/enable") == "1"
+            return on and self.read("tracing_on") == "1"
+        return False
 
     def wait_for_start(self) -> None:
         """Wait until events are recorded; raise Failure when trace-cmd doesn't get that far."""
@@ -209,12 +200,12 @@ class Recorder:
 
     def counts(self) -> dict[int, tuple[int, int]]:
         """Return the events recorded and lost on each CPU."""
-        files = self.tracefs.glob("per_cpu/cpu*/stats")
+        files = self.instance.glob("per_cpu/cpu*/stats")
         return {int(file.parent.name[3:]): parse_cpu_stats(file.read_text()) for file in files}
 
     def stop(self) -> None:
         """Record no more."""
-        self.write("tracing_on", "0")
+        (self.instance / "tracing_on").write_text("0")
 
     def save(self) -> dict[int, tuple[int, int]]:
         """Make the file, after `stop`, and return the events recorded and lost on each CPU.
@@ -234,22 +225,23 @@ class Recorder:
         return counts
 
     def end_trace_cmd(self) -> None:
-        """End trace-cmd if it still runs, and clean up in its place if it failed to."""
+        """End trace-cmd if it still runs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         if self.process.wait():
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            with suppress(Failure):  # why trace-cmd failed is what counts
-                run(["trace-cmd", "reset"], "resetting the trace buffer")
 
-    def restore(self, tracing_on: str, size: str) -> None:
-        """Write back what trace-cmd leaves changed."""
-        self.write("tracing_on", tracing_on)
-        # In an unused buffer `7 (expanded: 1408)`; X when the CPUs' sizes differ.
-        kilobytes = re.findall(r"\d+", size)
-        if kilobytes:
-            self.write("buffer_size_kb", kilobytes[-1])
+    def remove_instance(self) -> None:
+        """Remove the instance where trace-cmd has not, which is the last that it does."""
+        deadline = time.monotonic() + REMOVE_TIMEOUT
+        while self.instance.is_dir():
+            try:
+                self.instance.rmdir()
+            except OSError as error:  # a process that was killed may hold it for a moment
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def __exit__(self, *_: object) -> None:
         self.undo.close()

@@ -14,7 +14,7 @@ from vmp.common import Failure
 MAGIC = b"\x17\x08Dtracing"
 LOST = "lost"  # the name of what stands for a gap in the recording
 # "  stress-ng-vm-312   [001]    12.345678: flush_batch_end:      policy=batch set=3 ..."
-# Some versions print the interrupt flags before the time.
+# Some versions print the interrupt flags before the time; before the task stands the instance.
 EVENT = re.compile(r"-(\d+)\s+\[\d+\]\s+(?:\S+\s+)?(\d+)\.(\d{6})\d*:\s+(\w+):\s*(.*)")
 GAP = re.compile(r"\[(?:LOST (\d+) EVENTS|(?:(\d+) )?EVENTS DROPPED)\]")
 FIELD = re.compile(r"(\w+)=(\S+)")
