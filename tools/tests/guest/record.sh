@@ -46,7 +46,7 @@ load_start
 echo >"$TRACING/trace"
 status=0
 said=$("$record" -o "$file" --ab flush=stock,batch --ab flush.max_folios=31,64 --every 1s -- \
-	sh -c "echo from the command >$TRACING/instances/*/trace_marker; sleep $(scaled 8); exit 7" 2>&1) || status=$?
+	sh -c "echo from the command >$TRACING/instances/vmscan-policy-record/trace_marker; sleep $(scaled 8); exit 7" 2>&1) || status=$?
 load_end
 memcg_remove
 echo "$said"
