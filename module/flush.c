@@ -15,7 +15,7 @@
 
 /*
  * Folios per flush. A reclaim call of either LRU isolates 64 folios at most, so a larger
- * number only matters to MADV_PAGEOUT; see README for how sizes compare.
+ * number only matters to MADV_PAGEOUT; see docs/results.md for how sizes compare.
  */
 static unsigned int max_folios = 64;
 
