@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of what vmscanctl and ab compute: parsing, checking of settings, statistics, the table."""
 
 import itertools

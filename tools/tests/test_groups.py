@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of what decides which tests run, what they say, and of the faulty builds."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of what tools/vm reads from a guest's kernel log."""
 
 import pytest

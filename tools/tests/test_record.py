@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of what record computes and checks, and of how it runs commands."""
 
 import contextlib

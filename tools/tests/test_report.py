@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of the report: reading recordings, their figures, the page, and what a browser shows."""
 
 import json

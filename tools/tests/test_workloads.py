@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of the table of workloads, of choosing a disk, and of the program `pressure`."""
 
 import os

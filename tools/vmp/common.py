@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Paths, errors and commands that the tools share."""
 
 import argparse

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # Each debugfs file takes what is right, and refuses all else without effect.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # 32 memcgs with equal working sets compete under root reclaim: how equal their
 # shares of the memory are must not depend on the reclaim loop.
 # Jain's index of the shares x: (sum of x)^2 / (n * sum of x^2), 1 if all are equal.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # Reclaimers that wait for a disk which never answers hold up nobody who switches policies or
 # unloads the module: no decision is under way over their I/O.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # idle-fault.sh VARIABLE: a policy that gets next to nothing done must not end in an OOM kill,
 # whatever it says: the kernel's own loop follows half-way to the highest priority.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # kunit.sh NAME FILTER: runs the KUnit cases of the module that the filter lets through. What
 # they say goes to VMP_KUNIT_LOG-NAME.log, and the kernel's own parser judges it on the host:
 # in an emulated guest Python takes a minute.

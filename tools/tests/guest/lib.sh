@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034 # the scripts that source this use the variables
 # What the guest tests share: settings of the module, memcgs, swap, a load.
 # A test says what is wrong by fail; all that it prints goes to "# " lines.

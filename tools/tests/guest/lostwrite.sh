@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # lostwrite.sh anon|shmem: no write is lost, whatever the policy and the LRU.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

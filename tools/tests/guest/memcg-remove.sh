@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # memcgs are removed while they are reclaimed and aged, by themselves and from
 # above, with each reclaim loop. The runner sees if they stay around.
 set -euo pipefail

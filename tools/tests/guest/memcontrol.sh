@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # The kernel's own test of the memory controller, with each reclaim loop.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # The module is loaded and removed, with a policy in force at each point, while a load
 # reclaims.
 set -euo pipefail

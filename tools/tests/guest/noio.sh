@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # A task whose reclaim must not wait for I/O passes over what it can't swap about as fast as
 # under the kernel's own loop: it gets clean pages where there are some, and ends where not.
 set -euo pipefail

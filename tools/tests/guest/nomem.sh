@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # A switch that gets no memory fails with ENOMEM and leaves the policy as it was.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

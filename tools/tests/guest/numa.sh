@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # Reclaim of a memcg takes from each node what it would take with stock: no node gives all.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

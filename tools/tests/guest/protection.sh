@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # What memory.low protects does not count for the budget of a pass, so reclaim from above
 # presses on the rest alone. test_memcontrol sees no more than where that ends.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # race.sh NAME: what happens to folios while they wait in a batch. Each race
 # checks its own data; the counters show which hazards it has hit.
 set -euo pipefail

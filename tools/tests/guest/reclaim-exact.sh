@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # memory.reclaim and memory.high take what was asked for; the budget policy does
 # not take more than a batch beyond it, and the flush policy changes nothing about it.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # tools/record: what it records, that all is as before in the end, after a signal too, and
 # that it leaves alone what others trace meanwhile.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # What happens while a worker is about to make a generation: the policy is switched,
 # the module is unloaded, the memcg is removed. The worker of this test build is slow.
 set -euo pipefail

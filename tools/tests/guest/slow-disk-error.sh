@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # The disk fails while its writer is throttled: that gets an error, and nothing hangs.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # The same without a memcg: a machine with little memory left, a slow disk, high limits
 # for dirty pages, and a process beside it that only wants anonymous memory. Then, with
 # a lower limit, processes that only read: kswapd always has clean folios to take, and must

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # A process in a small memcg writes to a disk on which each write takes 5 s. Stock kills
 # it although its pages would be clean soon; with feedback and throttling it gets done.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # The policies and their limits are switched all the time while a load reclaims.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # Threads of one process that write at random, in four times the memory that they may have,
 # are not OOM-killed by a switch of the flush policy, the first one or a later one.
 set -euo pipefail

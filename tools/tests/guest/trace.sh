@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # The trace events: their formats, which are an interface; that each end has its beginning;
 # and that they add up to what the module counts.
 set -euo pipefail

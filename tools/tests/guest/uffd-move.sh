@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # What UFFDIO_MOVE has moved is not written to through a TLB entry of where it was.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # Nothing to wait for: with all policies on, memory that is swapped and files in tmpfs
 # see no throttling.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
 # workload.sh NAME: with each reclaim loop, tools/ab's workload needs no OOM kill and does its
 # work with about the same reclaim; each side of the comparison has the loop that it asks for.
 set -euo pipefail

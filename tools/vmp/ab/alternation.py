@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Switching between two settings of the policies while something else runs."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The memory cgroup that a workload runs in."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The arithmetic of an A/B run: the order of the slices, the metrics, spread and significance."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """A file system on a blank disk for the time of a run."""
 
 import errno

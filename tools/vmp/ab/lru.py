@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Which LRU the kernel uses, and holding it at one of them."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Measuring how long tasks are held up by reclaim, with the trace events at its begin and end."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Swap areas, and one of zram for the time of a run."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Printing a comparison as a table in the form that mailing lists use."""
 
 from typing import Any

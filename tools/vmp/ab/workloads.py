@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The workloads that ab knows, as data."""
 
 from collections.abc import Callable

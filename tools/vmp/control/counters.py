@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Reading the counters that an A/B run compares.
 
 A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole

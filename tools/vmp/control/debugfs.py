@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Access to the module's control files in debugfs, and to the switch of its trace events.
 
 A policy point is a directory below the root that has a file `policy`; its parameters are its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Hooked guest kernels: source, patches, configuration, build and result; module builds."""
 
 import hashlib

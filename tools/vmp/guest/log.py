@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The parts of a guest run that need no guest: limits, the guest's script and its kernel log."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Child processes, and waiting for them and for signals at once without missing either."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Recording the module's trace events, and the kernel's that go with them, by trace-cmd."""
 
 import errno

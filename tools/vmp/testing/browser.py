@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Looking at a page in a real browser, without a window: chromium."""
 
 import html

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Which groups of tests a change can break."""
 
 from fnmatch import fnmatch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Faulty builds of the module that tests need."""
 
 from vmp.guest.kernel import Edit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """KUnit and the guest tests, on a plain and on a debug kernel."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Builds with one thing left out or wrong at a time: a test has to catch each."""
 
 import re

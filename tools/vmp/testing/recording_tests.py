@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """A recording of a run in the guest: what the report makes of it agrees with the counters."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Results of tests, one line each as they come, and the count and the minutes at the end."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Tests of the hook series: it applies, each patch works by itself, and off it costs a branch."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Checks of the sources that need no guest."""
 
 import os
@@ -32,6 +33,22 @@ def c_sources() -> list[Path]:
 # What the macros of trace events look like to checkpatch.
 TRACE_HEADER = REPO / "module" / "trace.h"
 TRACE_IGNORED = "COMPLEX_MACRO,MACRO_ARG_REUSE,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT"
+# Files without a line of their own for a license.
+UNLICENSED = re.compile(r"COPYING|kernel-hooks/.*|.*\.(png|json)")
+
+
+def licenses() -> None:
+    """Raise Failure with the tracked files that name no license in their first three lines."""
+    names = run(["git", "-C", REPO, "ls-files"], "git ls-files").splitlines()
+    texts = {
+        name: (REPO / name).read_text()
+        for name in names
+        if not UNLICENSED.fullmatch(name) and (REPO / name).exists()
+    }
+    wanted = "SPDX-License-Identifier: "
+    missing = [name for name, text in texts.items() if wanted not in "".join(text.split("\n")[:3])]
+    if missing:
+        raise Failure("\n".join(missing))
 
 
 def checkpatch(tree: Path, arguments: list[str | Path]) -> None:
@@ -125,6 +142,8 @@ def run_all(report: Report, _full: bool) -> None:
         fail_on_output(
             [tree / "scripts" / "kernel-doc", "-none", "-Wall", header, *c_sources()], "kernel-doc"
         )
+    with report.check("each file names its license"):
+        licenses()
     with report.check("shellcheck"):
         run_shell = first_lines(TOOLS, "bash") + [REPO / ".ci" / "run"]
         fail_on_output(["shellcheck", "-x", "-P", "SCRIPTDIR", *run_shell], "shellcheck")
