@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The trace events: their formats, which are an interface; that each end has its beginning;
-# and that they add up to what the module counts.
+# and that they add up to what the module counts, both as tools/report reads them.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
@@ -71,70 +71,6 @@ counted() {
 	done
 }
 
-# traced: the same, as far as the events tell, and how many do not pair.
-traced() {
-	awk '
-		{
-			split("", field)
-			for (i = 1; i <= NF; i++)
-				if (split($i, pair, "="))
-					field[pair[1]] = pair[2]
-			match($0, / [a-z_]+: policy=/)
-			event = substr($0, RSTART + 1, RLENGTH - 10)
-			id = field["id"]
-		}
-		event ~ /_begin$/ {
-			if (id == 0 || id in begun)
-				sum["unpaired"]++
-			begun[id] = event
-		}
-		event ~ /_end$/ {
-			begin = event
-			sub(/_end$/, "_begin", begin)
-			if (begun[id] != begin)
-				sum["unpaired"]++
-			delete begun[id]
-		}
-		event == "flush_batch_end" {
-			sum["flush.batches"]++
-			sum["flush.deferred"] += field["folios"]
-			sum["flush.bounce_mapped"] += field["mapped"]
-			sum["flush.bounce_gone"] += field["gone"]
-			sum["flush.written"] += field["written"]
-			sum["flush.flushes"] += field["flushed"]
-		}
-		event == "scan_end" {
-			sum["scan.passes"]++
-			sum["scan.budget"] += field["budget"]
-			sum["scan.scanned"] += field["scanned"]
-			sum["scan.reclaimed"] += field["reclaimed"]
-			sum["scan.end_" field["reason"]]++
-		}
-		event == "aging_end" {
-			made = field["after"] - field["before"]
-			sum["aging." (field["async"] ? made ? "async" : "stale" : made ? "sync" : "failed")]++
-		}
-		event == "writeback_feedback" {
-			sum["writeback.batches"]++
-			sum["writeback.taken"] += field["taken"]
-			sum["writeback.dirty"] += field["dirty"]
-			sum["writeback.flusher_wakeups"] += field["woken"]
-			sum["writeback.waits"] += field["waited"]
-		}
-		event == "throttle_end" {
-			sum["throttle." field["reason"]]++
-			sum["throttle." field["reason"] "_us"] += field["us"]
-		}
-		END {
-			# A task that did not sleep has no end.
-			for (id in begun)
-				sum["unpaired"] += begun[id] != "throttle_begin"
-			for (name in sum)
-				printf "%s %.0f\n", name, sum[name]
-		}
-	' "$instance/trace"
-}
-
 # What the load gives for certain, and how much of it is enough; generations may all be
 # the workers'.
 declare -A busy=([flush.batches]=100 [scan.passes]=100 [writeback.batches]=100 [aging.queued]=5)
@@ -163,7 +99,8 @@ check_bypass
 echo 16384 >"$instance/buffer_size_kb"
 echo >"$instance/trace"
 declare -A before=() after=() events=()
-read_pairs before < <(counted)
+counted >"$WORK/before"
+read_pairs before <"$WORK/before"
 # Before the load: what is under way at a switch ends with another set.
 set_policy batch
 set_scan budget async
@@ -185,21 +122,16 @@ memcg_remove
 set_policy stock
 set_scan stock continue
 set_throttle stock stock
-read_pairs after < <(counted)
+counted >"$WORK/after"
 echo 0 >"$instance/tracing_on"
 
 ! grep -Hv '^\(overrun\|commit overrun\|dropped events\): 0$' "$instance"/per_cpu/cpu*/stats |
 	grep 'overrun\|dropped' || fail "events were lost"
-read_pairs events < <(traced)
-wrong=
-for name in "${!events[@]}"; do
-	[[ $name != unpaired ]] || continue
-	((events[$name] == after[$name] - before[$name])) ||
-		wrong+=" $name: traced ${events[$name]}, counted $((after[$name] - before[$name]));"
-done
-echo "$(wc -l <"$instance/trace") events:$(for name in "${!events[@]}"; do echo -n " $name ${events[$name]}"; done)"
-[[ ! $wrong ]] || fail "$wrong"
-((${events[unpaired]:-0} == 0)) || fail "${events[unpaired]} events have no beginning or no end"
+# Nothing can be written beside the modules that it loads: -B.
+figures=$(python3 -B "$(dirname "$0")/traced.py" "$instance/trace" \
+	"$WORK/before" "$WORK/after" 2>&1) || fail "$figures"
+read_pairs events <<<"$figures"
+echo "traced: ${figures//$'\n'/, }"
 for name in flush.batches scan.passes writeback.batches aging.async aging.sync; do
 	((${events[$name]:-0})) || fail "no $name was traced"
 done

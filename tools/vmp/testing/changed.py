@@ -18,6 +18,9 @@ RULES = (
     (("tools/ab", "tools/vmp/ab/*", "tools/workloads/*", "tools/vmscanctl", "tools/vmp/control/*",
       "tools/record", "tools/vmp/record/*"),
      ("static", "plain", "recording")),
+    # The guest test of the trace events reads them with these.
+    (("tools/vmp/report/trace.py", "tools/vmp/report/aggregate.py", "tools/vmp/report/match.py"),
+     ("static", "plain", "recording")),
     (("tools/report", "tools/vmp/report/*", "tools/shark", "tools/kernelshark/*"),
      ("static", "recording")),
     (("tools/tests/*", "tools/vmp/testing/*", "tools/vmp/demo/*", "tools/demo"), ("static",)),
