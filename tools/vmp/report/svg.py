@@ -3,11 +3,10 @@
 Text stays text, and the same figures give the same bytes.
 """
 
-import html
 import io
-import re
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -26,6 +25,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1)), (0, (8, 3)))
 WIDTH, HEIGHT = 400, 255  # units of the SVG, without a legend; it is scaled to its place
 LEGEND_LINE = 18  # units
+LINK = "{http://www.w3.org/1999/xlink}href"
 STYLE: dict[RcKeyType, Any] = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
@@ -72,18 +72,29 @@ def style(index: int) -> dict[str, Any]:
 
 def embed(text: str, name: str, title: str) -> str:
     """Return the SVG as an element of a page, with ids that begin with `name`."""
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', text, count=1)
-    text = text.replace("xlink:href=", "href=")
-    text = re.sub(r'\b(id="|href="#)', rf"\g<1>{name}-", text).replace("url(#", f"url(#{name}-")
-    for color, variable in VARIABLES.items():
-        text = text.replace(color, f"var(--{variable})")
-    label = f'role="img" aria-labelledby="{name}-title"'
-    heading = f'<title id="{name}-title">{html.escape(title)}</title>'
-    text = text.replace("<svg ", f"<svg {label} ", 1).replace(">", f">{heading}", 1)
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    svg = ElementTree.fromstring(text)
+    svg.attrib = {
+        "viewBox": svg.attrib["viewBox"],
+        "role": "img",
+        "aria-labelledby": f"{name}-title",
+    }
+    for element in svg.iter():
+        element.tag = element.tag.rpartition("}")[2]  # HTML has no namespaces
+        own = element.attrib
+        if "id" in own:
+            own["id"] = f"{name}-{own['id']}"
+        if LINK in own:
+            own["href"] = own.pop(LINK)
+        for reference in ("href", "clip-path"):
+            if reference in own:
+                own[reference] = own[reference].replace("#", f"#{name}-")
+        if "style" in own:
+            for color, variable in VARIABLES.items():
+                own["style"] = own["style"].replace(color, f"var(--{variable})")
+    heading = ElementTree.Element("title", id=f"{name}-title")
+    heading.text = title
+    svg.insert(0, heading)
+    return ElementTree.tostring(svg, encoding="unicode")
 
 
 def draw(name: str, title: str, paint: Callable[[Axes], None], height: int = HEIGHT) -> str:
