@@ -1,34 +1,61 @@
 """The page of a report: what is said about each plot, and what is left out."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from vmp.ab.compare import MODULE_COUNTERS, Slice
 from vmp.ab.table import COLUMNS, footnote, heading, lost_note, number, percent, stars
-from vmp.report import markup, plots
+from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, Picture, figures, stall_figures
 from vmp.report.contents import Contents
 from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
 from vmp.report.match import counted
 
 TITLE = "vmscan-policy report"
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 THROTTLED = re.compile(r"throttle\.\w+_us")
+
+
+class Table(NamedTuple):
+    """A table: a row of one cell heads a group; `notes` are sentences above it."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: list[list[str]]
+    notes: Sequence[str] = ()
+
+
+class Drawn(NamedTuple):
+    """A plot of the page: what one sees, its SVG, and the tables that belong to it."""
+
+    heading: str
+    text: str
+    image: str
+    tables: Sequence[Table] = ()
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot's section: what one sees, who draws it, what follows it, why it may be missing."""
+    """A plot that a recording may have: who draws it, its table, why it may be missing."""
 
     heading: str
     text: str
     draw: Callable[[Picture], str | None]
     missing: str
-    after: Callable[[Picture], str] = lambda _: ""
+    table: Callable[[Picture], Table] | None = None
 
 
-def stall_table(picture: Picture) -> str:
+def stall_table(picture: Picture) -> Table:
     """Return the percentiles of the stalls by group, and of those that belong to none."""
     groups = {
         label: [time for span in spans for time in span.stalls]
@@ -42,12 +69,12 @@ def stall_table(picture: Picture) -> str:
             ranks = [number(found[f"stall_{name}_ms"]) for name in PERCENTILES]
             rows.append([label, number(len(times)), *ranks])
     columns = ["", "stalls", *PERCENTILES]
-    return markup.table("Reclaim stalls, milliseconds (nearest rank)", columns, rows)
+    return Table("Reclaim stalls, milliseconds (nearest rank)", columns, rows)
 
 
-def throttle_table(picture: Picture) -> str:
+def throttle_table(picture: Picture) -> Table:
     """Return sleeps and seconds slept by reason, for each group and in all."""
-    rows = []
+    rows: list[list[str]] = []
     for label, spans in (picture.groups() | {"whole recording": picture.spans}).items():
         found = figures(spans)
         reasons = [name.removesuffix("_us") for name in found if THROTTLED.fullmatch(name)]
@@ -57,7 +84,7 @@ def throttle_table(picture: Picture) -> str:
         if sums:
             rows.append([label])
             rows += [[reason, number(count), number(us / 1e6)] for reason, count, us in sums]
-    return markup.table("Sleeps of reclaimers, by reason", ["", "sleeps", "seconds in all"], rows)
+    return Table("Sleeps of reclaimers, by reason", ["", "sleeps", "seconds in all"], rows)
 
 
 PLOTS = (
@@ -162,67 +189,53 @@ def ab_row(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def ab_table(name: str, report: dict[str, Any]) -> str:
-    """Return the section with the table of an A/B run, as tools/ab prints it."""
+def ab_run(name: str, report: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page says of an A/B run: its sides, and the table that tools/ab prints."""
     rows: list[list[str]] = []
     for title, entries in report["summary"].items():
         if title == MODULE_COUNTERS:  # most of them are of other policies
             entries = [entry for entry in entries if entry["before"] or entry["after"]]
         if entries:
             rows += [[title], *map(ab_row, entries)]
-    what, lost = report["settings"], lost_note(report["slices"])
-    sides = (("Before: A", what["a"]), ("After: B", what["b"]), ("Both", what["both"]))
-    return markup.section(
-        f"A/B table, {name}",
-        markup.facts(sides),
-        markup.paragraph(lost, "warning") if lost else "",
-        markup.paragraph(f"The test behind Sig and p: {report['test']}."),
-        markup.paragraph(footnote(len(report["slices"]) // 2)),
-        markup.table(f"Figures of {name}", ["", *COLUMNS, "p"], rows),
-    )
+    what = report["settings"]
+    notes = (f"The test behind Sig and p: {report['test']}.", footnote(len(report["slices"]) // 2))
+    return {
+        "name": name,
+        "sides": (("Before: A", what["a"]), ("After: B", what["b"]), ("Both", what["both"])),
+        "lost": lost_note(report["slices"]),
+        "table": Table(f"All figures of {name}", ["", *COLUMNS, "p"], rows, notes),
+    }
 
 
-def recording_figures(picture: Picture, contents: Contents) -> str:
-    """Return the section with the sums, whole and by group, and beside ab's own."""
+def recording_tables(picture: Picture, contents: Contents) -> list[Table]:
+    """Return the tables of the sums, whole and by group, and beside the module's and ab's own."""
     groups = picture.groups()
     columns = [picture.whole()]
     names = ["", "whole recording"]
     if picture.runs or len(groups) > 1:
         columns += [figures(spans) for spans in groups.values()]
         names += list(groups)
-    parts = [
-        markup.paragraph(
-            "Sums of the recorded events. What has the name of one of the module's counters counts "
-            "the same; an event that was not recorded counts as 0."
-        ),
-        markup.table("Sums of the recording", names, figure_rows(columns)),
-    ]
+    note = (
+        "Sums of the recorded events. What has the name of one of the module's counters counts "
+        "the same; an event that was not recorded counts as 0."
+    )
+    tables = [Table("Sums of the recording", names, figure_rows(columns), [note])]
     if contents.module:
-        parts.append(
-            markup.table(
-                "Beside what the module counted in all",
-                ["", "recording", "module", "difference"],
-                comparison_rows(contents.module),
-            )
-        )
+        heads = ["", "recording", "module", "difference"]
+        rows = comparison_rows(contents.module)
+        tables.append(Table("Beside what the module counted in all", heads, rows))
+    note = (
+        "The difference is by how much the recording has more. What begins in a slice and ends "
+        "outside may be in one of them only."
+    )
     for run, sides in contents.compared.items():
         name = contents.reports[contents.matched[run]][0]
-        parts.append(
-            markup.paragraph(
-                f"Beside what tools/ab counted in the same slices ({name}); the difference is by "
-                "how much the recording has more. What begins in a slice and ends outside may be "
-                "in one of them only."
-            )
-        )
-        for side, rows in sides.items():
-            parts.append(
-                markup.table(
-                    f"Slices of {side}",
-                    ["", "recording", "ab", "difference"],
-                    comparison_rows(rows),
-                )
-            )
-    return markup.section("Figures", *parts)
+        heads = ["", "recording", "ab", "difference"]
+        tables += [
+            Table(f"Beside {name}: slices of {side}", heads, comparison_rows(rows), [note])
+            for side, rows in sides.items()
+        ]
+    return tables
 
 
 def stolen(counters: Slice) -> float:
@@ -230,16 +243,15 @@ def stolen(counters: Slice) -> float:
     return counted("stolen_pages", [{"counters": counters}]) or 0
 
 
-def drawn(contents: Contents) -> tuple[list[str], list[str]]:
-    """Return the sections with plots, and a line for each that is left out."""
-    sections, left_out = [], []
+def drawn(contents: Contents) -> tuple[list[Drawn], list[str]]:
+    """Return the plots, and a line for each that is left out."""
+    found, left_out = [], []
     picture = contents.picture
     for plot in PLOTS:
         image = plot.draw(picture) if picture else None
         if picture and image:
-            after = plot.after(picture)
-            text = markup.paragraph(plot.text)
-            sections.append(markup.section(plot.heading, text, image, after))
+            tables = [plot.table(picture)] if plot.table else []
+            found.append(Drawn(plot.heading, plot.text, image, tables))
         else:
             why = plot.missing if picture else "no recording was given"
             left_out.append(f"{plot.heading}: {why}")
@@ -250,12 +262,12 @@ def drawn(contents: Contents) -> tuple[list[str], list[str]]:
     for index, (name, report) in enumerate(contents.reports):
         image = plots.refaults(report, f"refaults{index}", stolen)
         if image:
-            sections.append(markup.section(f"Refaults, {name}", markup.paragraph(text), image))
+            found.append(Drawn(f"Refaults, {name}", text, image))
         else:
             left_out.append(f"Refaults, {name}: it counted none")
     if not contents.reports:
         left_out.append("Refaults and A/B table: no JSON of tools/ab was given")
-    return sections, left_out
+    return found, left_out
 
 
 def missing(contents: Contents) -> list[str]:
@@ -278,25 +290,17 @@ def missing(contents: Contents) -> list[str]:
 
 def render(contents: Contents) -> tuple[str, list[str]]:
     """Return the page, and a line for each section that is left out of it."""
-    sections, left_out = drawn(contents)
+    picture = contents.picture
+    found, left_out = drawn(contents)
     left_out += missing(contents)
-    lost = lost_sentence(contents.picture) if contents.picture else ""
-    groups = groups_sentence(contents.picture) if contents.picture else ""
-    items = "\n".join(f"<li>{markup.text(line)}</li>" for line in left_out)
-    body = [
-        "<header>",
-        f"<h1>{TITLE}</h1>",
-        markup.facts(environment(contents)),
-        markup.paragraph(f"Events are missing. {lost}", "warning") if lost else "",
-        markup.paragraph(groups) if groups else "",
-        "</header>",
-        "<main>",
-        '<div class="plots">' if sections else "",
-        *sections,
-        "</div>" if sections else "",
-        *(ab_table(name, report) for name, report in contents.reports),
-        recording_figures(contents.picture, contents) if contents.picture else "",
-        markup.section("Left out", f"<ul>\n{items}\n</ul>") if left_out else "",
-        "</main>",
-    ]
-    return markup.document(TITLE, "\n".join(filter(None, body))), left_out
+    text = TEMPLATES.get_template("page.html.j2").render(
+        title=TITLE,
+        environment=environment(contents),
+        lost=lost_sentence(picture) if picture else "",
+        groups=groups_sentence(picture) if picture else "",
+        plots=found,
+        runs=[ab_run(name, report) for name, report in contents.reports],
+        figures=recording_tables(picture, contents) if picture else [],
+        left_out=left_out,
+    )
+    return text, left_out
