@@ -359,6 +359,56 @@ def rows() -> dict[str, list[str]]:
     return {line[: table.LABEL].strip(): line[table.LABEL :].split() for line in lines}
 
 
+def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
+    # One more than the critical values of the signed-rank test, two-sided, 5 %, as printed in
+    # tables for 5 to 15 pairs and for 30.
+    assert [compare.cut(pairs) for pairs in range(5, 16)] == [0, 1, 3, 4, 6, 9, 11, 14, 18, 22, 26]
+    assert compare.cut(30) == 138
+
+
+def test_the_effect_of_six_pairs() -> None:
+    # All six differences, and the median of their 21 Walsh averages.
+    found = compare.effect([(10.0, 10.0 + change) for change in (1, 2, 3, 4, 5, 9)])
+    assert found == compare.Effect(10, 14, 3.5, 1, 9)
+    assert found.sign() == 1
+
+
+def test_five_pairs_tell_nothing() -> None:
+    found = compare.effect([(10.0, 5.0)] * 5)
+    assert (found.shift, found.low, found.high, found.sign()) == (-5, None, None, 0)
+
+
+def test_the_interval_tells_what_the_test_tells() -> None:
+    sizes = (1, 2, 4, 8, 16, 32, 64)
+    for signs in itertools.product((-1, 1), repeat=len(sizes)):
+        differences = [float(sign * size) for sign, size in zip(signs, sizes, strict=True)]
+        p = compare.signed_rank(differences)
+        assert p
+        found = compare.effect([(0, difference) for difference in differences])
+        assert bool(found.sign()) == (p <= 0.05)
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= found.shift <= found.high
+
+
+def test_the_interval_covers_what_it_should() -> None:
+    # Of all signs of six differences around 0, all positive and all negative leave it out.
+    missed = sum(
+        bool(compare.effect([(0, float(d)) for d in signed]).sign())
+        for signed in itertools.product(*((-size, size) for size in (1, 2, 4, 8, 16, 32)))
+    )
+    assert missed == 2
+
+
+def test_effects_are_by_metric() -> None:
+    a = {"seconds": 2.0, "progress": 10, "vmstat.oom_kill": 0}
+    b = a | {"progress": 12, "vmstat.oom_kill": 1}
+    found = compare.effects([(side, {"A": a, "B": b}[side]) for side in compare.slice_order(12)])
+    assert found["operations"] == compare.Effect(10, 12, 2, 2, 2)
+    assert found["oom_kill"].sign() == 1
+    assert "remote_flushes" not in found
+
+
 def test_rows() -> None:
     found = rows()
     remote = ["499.3", "19.970", "-479.3", "-96.0%", "0.1%", "0.0%"]

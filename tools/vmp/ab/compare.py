@@ -5,9 +5,11 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from itertools import accumulate, combinations_with_replacement
+from typing import Any, NamedTuple
 
 from vmp.control.counters import is_level
 
@@ -17,6 +19,7 @@ Slice = dict[str, Any]
 
 MODULE_COUNTERS = "the module's counters"
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
+TAIL = 40  # one in so many at each end is left out of an interval: 95 % are inside
 
 
 @dataclass(frozen=True)
@@ -199,10 +202,24 @@ def known(values: list[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
+def paired(a: list[float | None], b: list[float | None]) -> list[tuple[float, float]]:
+    """Return the pairs of which both values are there."""
+    return [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+
+
 def half_range(values: list[float]) -> float | None:
     """Return half the range of `values`, relative to their mean; None with mean 0."""
     mean = statistics.fmean(values) if values else 0
     return (max(values) - min(values)) / 2 / abs(mean) if mean else None
+
+
+def rank_sums(ranks: Iterable[int]) -> Counter[int]:
+    """Return for each sum of the positive ranks how many choices of signs have it."""
+    ways = Counter({0: 1})
+    for rank in ranks:
+        raised = Counter({total + rank: n for total, n in ways.items()})
+        ways += raised
+    return ways
 
 
 def signed_rank(differences: list[float]) -> float | None:
@@ -216,14 +233,54 @@ def signed_rank(differences: list[float]) -> float | None:
         return None
     counts = Counter(sizes)
     twice_rank = {size: 2 * sizes.index(size) + n + 1 for size, n in counts.items()}  # whole
-    ways = Counter({0: 1})
-    for size in sizes:
-        raised = Counter({total + twice_rank[size]: n for total, n in ways.items()})
-        ways += raised
+    ways = rank_sums(twice_rank[size] for size in sizes)
     twice_mean = sum(twice_rank[size] for size in sizes)
     seen = abs(2 * sum(twice_rank[d] for d in differences if d > 0) - twice_mean)
     extreme = sum(n for total, n in ways.items() if abs(2 * total - twice_mean) >= seen)
     return extreme / ways.total()
+
+
+@cache
+def cut(pairs: int) -> int:
+    """Return the rank, from 1, of the Walsh average that ends an interval; 0 if there is none."""
+    ways = rank_sums(range(1, pairs + 1))
+    below = accumulate(ways[total] for total in sorted(ways))
+    return sum(TAIL * n <= 1 << pairs for n in below)
+
+
+class Effect(NamedTuple):
+    """What B does to a metric, all in its unit: the means over the pairs, the shift, its interval.
+
+    `low` and `high` are None for fewer than six pairs: no interval of 95 % can be had of them.
+    """
+
+    a: float
+    b: float
+    shift: float
+    low: float | None
+    high: float | None
+
+    def sign(self) -> int:
+        """Return 1 for a rise and -1 for a fall, 0 where the interval does not tell."""
+        if self.low is None or self.high is None:
+            return 0
+        return (self.low > 0) - (self.high < 0)
+
+
+def effect(pairs: list[tuple[float, float]]) -> Effect:
+    """Return what B does, from the values of one or more neighbouring slices of A and of B.
+
+    The shift is the Hodges-Lehmann estimate: the median of the Walsh averages, the means of all
+    two differences, each with itself too. The interval is the one that belongs to the signed-rank
+    test, exact without ties and too wide rather than too narrow with them (Hollander and Wolfe,
+    Nonparametric Statistical Methods, chapter 3).
+    """
+    differences = [b - a for a, b in pairs]
+    walsh = sorted((x + y) / 2 for x, y in combinations_with_replacement(differences, 2))
+    rank = cut(len(pairs))
+    low, high = (walsh[rank - 1], walsh[-rank]) if rank else (None, None)
+    a, b = map(statistics.fmean, zip(*pairs, strict=True))
+    return Effect(a, b, statistics.median(walsh), low, high)
 
 
 def difference(before: float | None, after: float | None) -> tuple[float | None, float | None]:
@@ -243,8 +300,6 @@ def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[
     change, percent = difference(before, after)
     each_a = [metric.value([piece]) for piece in a]
     each_b = [metric.value([piece]) for piece in b]
-    pairs = zip(each_a, each_b, strict=True)
-    differences = [y - x for x, y in pairs if x is not None and y is not None]
     return {
         "before": before,
         "after": after,
@@ -252,7 +307,7 @@ def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[
         "percent": percent,
         "spread_a": half_range(known(each_a)),
         "spread_b": half_range(known(each_b)),
-        "p": signed_rank(differences),
+        "p": signed_rank([y - x for x, y in paired(each_a, each_b)]),
     }
 
 
@@ -265,3 +320,14 @@ def summarize(slices: list[tuple[str, Slice]]) -> dict[str, list[dict[str, Any]]
         title: [{"key": m.key, "label": m.label, **compare(m, a, b)} for m in metrics]
         for title, metrics in sections(names).items()
     }
+
+
+def effects(slices: list[tuple[str, Slice]]) -> dict[str, Effect]:
+    """Return the effect on each metric that has a pair, by its key; `slices` as in summarize()."""
+    names = {name for _, piece in slices for name in piece}
+    found = {}
+    for metric in (metric for metrics in sections(names).values() for metric in metrics):
+        a, b = ([metric.value([piece]) for side, piece in slices if side == own] for own in "AB")
+        if pairs := paired(a, b):
+            found[metric.key] = effect(pairs)
+    return found
