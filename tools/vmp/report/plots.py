@@ -137,8 +137,8 @@ def remote_flushes(picture: Picture) -> str | None:
                 points = flush_rate(span, width, begin)
                 if points:
                     axes.plot(*zip(*points, strict=True), **look)
-        axes.set_ylim(bottom=0)
         axes.margins(y=0.15)
+        axes.set_ylim(bottom=0)
         label_axes(axes, "seconds", "remote TLB flushes per 1,000 stolen pages")
 
     return draw("flushes", "Remote TLB flushes per 1,000 stolen pages over time", paint)
@@ -334,8 +334,8 @@ def rates(
             values = [scale * value / seconds for value in resampled(whole, key, parts)]
             axes.plot(middle_times(whole, parts, begin), values, label=label, markevery=3,
                       **style(number))  # fmt: skip
-        axes.set_ylim(bottom=0)
         axes.margins(y=0.15)
+        axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(FuncFormatter(plain))
         label_axes(axes, "seconds", y)
 
@@ -382,8 +382,8 @@ def refaults(report: dict[str, Any], name: str, stolen: Callable[[Slice], float]
             number = 2 * label.endswith("anon") + label.startswith("B")
             axes.plot(*zip(*values, strict=True), label=label, **style(number))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_ylim(bottom=0)
         axes.margins(y=0.1)
+        axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(FuncFormatter(plain))
         label_axes(axes, "slice", "refaults per 1,000 stolen pages")
 
