@@ -369,8 +369,14 @@ def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
 def test_the_effect_of_six_pairs() -> None:
     # All six differences, and the median of their 21 Walsh averages.
     found = compare.effect([(10.0, 10.0 + change) for change in (1, 2, 3, 4, 5, 9)])
-    assert found == compare.Effect(10, 14, 3.5, 1, 9)
+    assert found == compare.Effect(10, 13.5, 3.5, 1, 9)
     assert found.sign() == 1
+
+
+def test_nothing_falls_by_more_than_all() -> None:
+    # Skewed: the mean of A is 80, and the differences are around -100.
+    found = compare.effect([(a, 0.0) for a in (10.0, 10.0, 100.0, 100.0, 120.0, 140.0)])
+    assert found.shift == -found.a
 
 
 def test_five_pairs_tell_nothing() -> None:

@@ -249,9 +249,11 @@ def cut(pairs: int) -> int:
 
 
 class Effect(NamedTuple):
-    """What B does to a metric, all in its unit: the means over the pairs, the shift, its interval.
+    """What B does to a metric, all in its unit: A's centre and B's, the shift, its interval.
 
-    `low` and `high` are None for fewer than six pairs: no interval of 95 % can be had of them.
+    The shift is -a at least where nothing is below 0, however skewed A is: with its mean for `a`
+    it could be less. `low` and `high` are None for fewer than six pairs, which have no interval of
+    95 %.
     """
 
     a: float
@@ -267,20 +269,26 @@ class Effect(NamedTuple):
         return (self.low > 0) - (self.high < 0)
 
 
+def walsh(values: Iterable[float]) -> list[float]:
+    """Return the Walsh averages in their order: the means of all two values, each with itself too.
+
+    Their median is the Hodges-Lehmann estimate of the values' centre.
+    """
+    return sorted((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
+
+
 def effect(pairs: list[tuple[float, float]]) -> Effect:
     """Return what B does, from the values of one or more neighbouring slices of A and of B.
 
-    The shift is the Hodges-Lehmann estimate: the median of the Walsh averages, the means of all
-    two differences, each with itself too. The interval is the one that belongs to the signed-rank
-    test, exact without ties and too wide rather than too narrow with them (Hollander and Wolfe,
-    Nonparametric Statistical Methods, chapter 3).
+    Centres and shift are Hodges-Lehmann estimates. The interval is the one that belongs to the
+    signed-rank test, exact without ties and too wide rather than too narrow with them (Hollander
+    and Wolfe, Nonparametric Statistical Methods, chapter 3).
     """
-    differences = [b - a for a, b in pairs]
-    walsh = sorted((x + y) / 2 for x, y in combinations_with_replacement(differences, 2))
+    averages = walsh(b - a for a, b in pairs)
     rank = cut(len(pairs))
-    low, high = (walsh[rank - 1], walsh[-rank]) if rank else (None, None)
-    a, b = map(statistics.fmean, zip(*pairs, strict=True))
-    return Effect(a, b, statistics.median(walsh), low, high)
+    low, high = (averages[rank - 1], averages[-rank]) if rank else (None, None)
+    a, b = (statistics.median(walsh(side)) for side in zip(*pairs, strict=True))
+    return Effect(a, b, statistics.median(averages), low, high)
 
 
 def difference(before: float | None, after: float | None) -> tuple[float | None, float | None]:
