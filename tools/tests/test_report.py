@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from vmp.ab import compare
 from vmp.common import Failure
-from vmp.report import aggregate, match, trace
+from vmp.report import aggregate, match, trace, verdict
 from vmp.testing import browser
 
 REPORT = Path(__file__).resolve().parents[1] / "report"
@@ -197,6 +197,90 @@ def test_figures_beside_those_of_ab() -> None:
     assert "stalls" not in rows
 
 
+def long_report(**of_b: list[float]) -> dict[str, Any]:
+    """Return ab's report of six pairs in which A counts 100 of all, and B what is given."""
+    names = {"scanned": "memcg.pgscan", "operations": "progress", "anon": "vmstat.pgsteal_anon",
+             "refaults": "vmstat.workingset_refault_anon", "kills": "vmstat.oom_kill"}  # fmt: skip
+    a = {"seconds": 2.0, "memcg.pgsteal": 100, "vmstat.pgsteal_file": 0, names["anon"]: 100}
+    a |= dict.fromkeys(names.values(), 100) | {names["kills"]: 0}
+    report, sides = ab_report(), compare.slice_order(12)
+    values = {names[name]: iter(counts) for name, counts in of_b.items()}
+    report["slices"] = [
+        {"side": side, "counters": a | ({n: next(v) for n, v in values.items()}
+                                        if side == "B" else {})}
+        for side in sides
+    ]  # fmt: skip
+    return report
+
+
+def test_the_verdict_tells_better_from_worse_and_both_from_noise() -> None:
+    report = long_report(
+        scanned=[80, 81, 82, 83, 84, 85], operations=[98, 103, 99, 101, 104, 95],
+        refaults=[120, 121, 122, 123, 124, 460], kills=[0, 0, 1, 0, 2, 0],
+    )  # fmt: skip
+    found = verdict.of_run("x.json", report)
+    assert found.sentences == [
+        "B (flush=batch) beside A (flush=stock): 6 pairs of neighbouring slices of stress <ng> in "
+        "64 MiB.",
+        "Better with B: pages scanned -18% (-20% to -15%).",
+        "Worse with B: refaults, anon +22% (+20% to +360%).",
+        "Can't be told from noise: time per operation +0.0% (-3.8% to +5.3%).",
+        "OOM kills: 0 with A, 3 with B.",
+        "How long reclaim held tasks up was not measured: ab does it with --stalls.",
+    ]
+    assert list(found.groups) == ["Work per page", "Waits", "Refaults", "Kills"]
+    row = found.groups["Refaults"][0]
+    assert (row.told, row.dot, row.ends) == ("worse", 22.5, (20, 360))
+    assert verdict.scale([found]) == 100
+
+
+def test_of_nothing_there_is_no_percentage() -> None:
+    report = long_report(refaults=[5, 6, 7, 8, 9, 10])
+    for piece in report["slices"]:
+        if piece["side"] == "A":
+            piece["counters"]["vmstat.workingset_refault_anon"] = 0
+    row = verdict.of_run("x.json", report).groups["Refaults"][0]
+    assert row == verdict.Row("refaults, anon", "0 to 75", "worse", None, None)
+
+
+def test_what_a_reader_asks_is_in_the_table() -> None:
+    names = {"stall_us", "stats.flush.calls"}
+    keys = {metric.key for metrics in compare.sections(names).values() for metric in metrics}
+    assert {key for metrics in verdict.QUESTIONS.values() for key in metrics} <= keys
+
+
+def test_few_slices_have_no_verdict() -> None:
+    report = ab_report()
+    report["slices"] = [
+        {"side": side, "counters": {"seconds": 2.0, "progress": count}}
+        for side, count in zip("ABBA", (10, 20, 20, 10), strict=True)
+    ]
+    found = verdict.of_run("x.json", report)
+    assert "too few to tell anything" in found.sentences[1]
+    assert found.groups["Waits"] == [verdict.Row("time per operation", "-50%", "open", -50, None)]
+    assert verdict.scale([found]) == 50
+
+
+def test_what_a_recording_shows_by_itself() -> None:
+    said = " ".join(verdict.of_recording("trace.dat", pictured()).sentences)
+    assert "In 4.0 s reclaim took 93 pages." in said
+    assert "21.505 TLB flushes interrupted other CPUs (A: 20, B: 23.256)." in said
+    assert "99 % took 200 ms or less (A: 2, B: -), and the longest 200 ms." in said
+    assert "slept 0.0015 s in all. OOM kills: 1. There is no picture" in said
+
+
+@pytest.mark.parametrize(
+    ("sides", "counters"),
+    [("AAB", {"seconds": 2}), ("", {}), ("AB", {"seconds": "2"}), ("AB", {})],
+)
+def test_another_json_is_told(tmp_path: Path, sides: str, counters: dict[str, Any]) -> None:
+    path = tmp_path / "ab.json"
+    slices = [{"side": side, "counters": counters} for side in sides]
+    path.write_text(json.dumps(ab_report() | {"slices": slices}))
+    with pytest.raises(Failure, match="neither a trace.dat"):
+        match.load(path)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with a recording, JSON of ab, and a trace-cmd that reads the one."""
@@ -249,6 +333,7 @@ def test_page(page: str) -> None:
     assert page.count('role="img"') == 8
     assert "130 events were lost" in page
     assert "stress &lt;ng&gt;" in page
+    assert page.index("<p>B (flush=batch) beside A") < page.index("<figure") < page.index("<svg v")
     assert "Left out" not in page
     assert not re.search(r"https?:|<script|src=|@import", page)
     assert not re.search(r"#0[ab]0[ab][0-9a-f]{2}", page)
@@ -276,7 +361,17 @@ def test_what_is_left_out_is_said(place: Path) -> None:
     page = page_of(place, "ab.json")
     assert page.count('role="img"') == 1
     assert "Batch sizes: no recording was given" in page
-    assert "no JSON of tools/ab was given" in page_of(place, "trace.dat")
+    page = page_of(place, "trace.dat")
+    assert "There is no picture of effects, since no JSON of tools/ab was given." in page
+    assert "<figure" not in page
+
+
+def test_each_run_has_its_verdict(place: Path) -> None:
+    (place / "second.json").write_text(json.dumps(long_report(scanned=[80, 81, 82, 83, 84, 85])))
+    page = page_of(place, "ab.json", "second.json")
+    assert page.count("<figure") == 2
+    assert page.index("<h2>ab.json</h2>") < page.index("<h2>second.json</h2>")
+    assert 'class="effect better"' in page
 
 
 @pytest.mark.parametrize(
@@ -326,6 +421,7 @@ def test_a_browser_shows_it_light_and_dark_in_a_narrow_window(page: str) -> None
         assert view.smallest_text > 9
         backgrounds.add(view.background)
     assert len(backgrounds) == 2
+    assert browser.look(page, 1600, "light").width == 1600
 
 
 def test_a_browser_would_tell() -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmp.report.aggregate import Picture
+from vmp.report.verdict import Verdict
 
 
 @dataclass
@@ -12,7 +13,8 @@ class Contents:
 
     `kernel` is '' and `cpus` 0 where the recording does not tell. `matched` has the index of its
     report for each run of the recording, and `compared` the rows of match.beside() by side for
-    each of these runs; `module` has those of match.beside_module().
+    each of these runs; `module` has those of match.beside_module(). `verdicts` has one for each of
+    the reports, or one on the recording without them.
     """
 
     picture: Picture | None
@@ -23,3 +25,4 @@ class Contents:
     matched: dict[int, int]
     compared: dict[int, dict[str, list[dict[str, Any]]]]
     module: list[dict[str, Any]]
+    verdicts: list[Verdict]

@@ -35,11 +35,19 @@ def complete(report: Any) -> TypeGuard[dict[str, Any]]:
     try:
         heading(report)
         rows = [row for rows in report["summary"].values() for row in rows]
+        sides = [piece["side"] for piece in report["slices"]]
         return (
             report["format"] == 1
             and isinstance(report["test"], str)
             and all(name in row for row in rows for name in ROW)
-            and all(piece["side"] and piece["counters"]["seconds"] for piece in report["slices"])
+            and sides.count("A") == sides.count("B") == len(sides) / 2 > 0
+            and len({"stalls" in piece for piece in report["slices"]}) == 1
+            and all(piece["counters"]["seconds"] for piece in report["slices"])
+            and all(
+                isinstance(value, int | float)
+                for piece in report["slices"]
+                for value in (*piece["counters"].values(), *piece.get("stalls", ()))
+            )
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return False

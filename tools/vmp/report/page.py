@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from vmp.ab.compare import MODULE_COUNTERS, Slice
-from vmp.ab.table import COLUMNS, footnote, heading, lost_note, number, percent, stars
+from vmp.ab.table import COLUMNS, footnote, heading, number, percent, stars
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, Picture, figures, stall_figures
 from vmp.report.contents import Contents
 from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
 from vmp.report.match import counted
+from vmp.report.verdict import scale
 
 TITLE = "vmscan-policy report"
 TEMPLATES = Environment(
@@ -24,6 +26,14 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 THROTTLED = re.compile(r"throttle\.\w+_us")
+
+
+def breakable(text: str) -> Markup:
+    """Escape a text, and let its lists of settings go on in the next line behind a comma."""
+    return Markup(re.sub(r",(?=[a-z])", ",<wbr>", escape(text)))
+
+
+TEMPLATES.filters["breakable"] = breakable
 
 
 class Table(NamedTuple):
@@ -202,7 +212,6 @@ def ab_run(name: str, report: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
         "sides": (("Before: A", what["a"]), ("After: B", what["b"]), ("Both", what["both"])),
-        "lost": lost_note(report["slices"]),
         "table": Table(f"All figures of {name}", ["", *COLUMNS, "p"], rows, notes),
     }
 
@@ -295,6 +304,8 @@ def render(contents: Contents) -> tuple[str, list[str]]:
     left_out += missing(contents)
     text = TEMPLATES.get_template("page.html.j2").render(
         title=TITLE,
+        verdicts=contents.verdicts,
+        scale=scale(contents.verdicts),
         environment=environment(contents),
         lost=lost_sentence(picture) if picture else "",
         groups=groups_sentence(picture) if picture else "",

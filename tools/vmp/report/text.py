@@ -1,6 +1,7 @@
 """What a report says in the terminal, and its figures as JSON."""
 
 import json
+from textwrap import fill
 from typing import Any
 
 from vmp.ab.compare import MODULE_COUNTERS
@@ -9,7 +10,7 @@ from vmp.report import aggregate, labels
 from vmp.report.contents import Contents
 from vmp.report.trace import LOST
 
-LABEL, COLUMN = 44, 14  # characters
+LABEL, COLUMN, WIDTH = 44, 14, 100  # characters
 
 
 def figures_json(contents: Contents, left_out: list[str]) -> str:
@@ -88,7 +89,11 @@ def table_lines(report: dict[str, Any]) -> list[str]:
 
 def render(contents: Contents, left_out: list[str]) -> str:
     """Return what the terminal is told."""
-    blocks = []
+    blocks = [
+        [f"{verdict.name}:", *(fill(said, WIDTH, break_on_hyphens=False)
+                               for said in verdict.sentences)]
+        for verdict in contents.verdicts
+    ]  # fmt: skip
     if contents.picture:
         begin, end = contents.picture.bounds()
         first = [f"{contents.source}: {(end - begin) / 1e6:.1f} s of Linux {contents.kernel}"]
