@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """What a recording shows: sums and distributions of its events, by span of time."""
 
 import json

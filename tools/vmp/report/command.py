@@ -11,24 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from vmp.common import CACHE, Command, Failure, Parser, Usage, Words
-from vmp.report import aggregate, match, trace
+from vmp.report import aggregate, match, trace, verdict
 from vmp.report.contents import Contents
 from vmp.report.text import figures_json, render
 
 VENV = CACHE / "venv"
+LIBRARIES = ("matplotlib", "jinja2")
 DEFAULT_PAGE = Path("report.html")
 
 
 def use_venv() -> None:
-    """Start anew under the Python that has matplotlib, unless this one has it.
+    """Start anew under the Python that has the libraries, unless this one has them.
 
-    Raises Failure when it is not there.
+    Raises Failure when there is none.
     """
-    if find_spec("matplotlib"):
+    missing = [name for name in LIBRARIES if not find_spec(name)]
+    if not missing:
         return
     python = VENV / "bin" / "python3"
     if Path(sys.prefix).resolve() == VENV.resolve() or not python.exists():
-        raise Failure(f"{VENV} has no matplotlib: run tools/setup")
+        raise Failure(f"there is no {missing[0]} in {VENV}: run tools/setup")
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -128,20 +130,25 @@ def run(args: argparse.Namespace) -> int:
     reports = [match.load(path) for path in others]
     shown = read_recording(recording) if recording else None
     matched, compared = compare_runs(shown, reports)
+    named = [(path.name, report) for path, report in zip(others, reports, strict=True)]
+    verdicts = [verdict.of_run(name, report) for name, report in named]
+    if recording and shown and not verdicts:
+        verdicts = [verdict.of_recording(recording.name, shown)]
     contents = Contents(
         picture=shown,
         source=recording.name if recording else "",
         kernel=kernel_of(recording) if recording else "",
         cpus=cpus_of(recording) if recording else 0,
-        reports=[(path.name, report) for path, report in zip(others, reports, strict=True)],
+        reports=named,
         matched=matched,
         compared=compared,
         module=match.beside_module(shown) if shown else [],
+        verdicts=verdicts,
     )
     try:
         from vmp.report import page  # noqa: PLC0415 - a mistake is told before matplotlib is loaded
     except ImportError as error:
-        raise Failure(f"matplotlib does not load ({error}): run tools/setup") from None
+        raise Failure(f"a library does not load ({error}): run tools/setup") from None
     text, left_out = page.render(contents)
     texts = {args.output: text}
     if args.json:

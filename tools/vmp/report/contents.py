@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """What a report is made of."""
 
 from dataclasses import dataclass

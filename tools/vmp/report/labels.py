@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """How the figures of a recording are called, and what is said about them as text."""
 
 from typing import Any

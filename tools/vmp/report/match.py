@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """What tools/ab saved as JSON, and its counters beside the figures of a recording."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The page of a report: what is said about each plot, and what is left out."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The plots of a report. Each function returns an SVG element, or None without data."""
 
 import textwrap

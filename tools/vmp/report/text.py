@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """What a report says in the terminal, and its figures as JSON."""
 
 import json

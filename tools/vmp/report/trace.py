@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Reading a recording of trace-cmd, event by event."""
 
 import os
