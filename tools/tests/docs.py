@@ -80,13 +80,14 @@ def main() -> int:
     """Do the steps of each document, each in a copy of its own, until one fails."""
     parser = argparse.ArgumentParser(prog="docs", description=__doc__)
     parser.add_argument("--edits", action="store_true", help="run no commands: files and patches")
+    parser.add_argument("--skip", action="append", default=[], metavar="CMD", help="leave it out")
     parser.add_argument("document", nargs="+", type=Path)
     arguments = parser.parse_args()
     for document in arguments.document:
         with tempfile.TemporaryDirectory(prefix="vmscan-policy-docs.") as name:
             copy_checkout(Path(name))
             for step in steps(document.read_text()):
-                if step.kind == "sh" and arguments.edits:
+                if step.kind == "sh" and (arguments.edits or str(step) in arguments.skip):
                     continue
                 print(f"{document}:{step.line}: {step}", flush=True)
                 status = do(step, Path(name))

@@ -11,6 +11,8 @@ RULES = (
     (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "mutants")),
     (("tools/tests/guest/*",), ("static", *GUESTS, "mutants")),
     (("tools/vmp/testing/mutants.py",), ("static", "mutants")),
+    (("README.md", "docs/tutorial.md", "tools/tests/docs.py", "tools/vmp/testing/docs_tests.py"),
+     ("static", "docs")),
     (("tools/vmp/testing/series_tests.py",), ("static", "series", "releases")),
     (("tools/vmp/testing/guest_tests.py",), ("static", *GUESTS, "recording")),
     (("tools/vmp/testing/recording_tests.py",), ("static", "recording")),
