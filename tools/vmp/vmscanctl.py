@@ -4,12 +4,13 @@
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import vmp.ab.command
 import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
-from vmp.common import VERSION, Command, Failure, Parser, Usage, parse, run_tool
+from vmp.common import VERSION, Command, Failure, Parser, Usage, parse, run_command, run_tool
 from vmp.control.debugfs import Assignment, Control, locate, parse_assignments, parse_choices
 
 try:
@@ -142,6 +143,9 @@ def main() -> int:
 
 
 def entry() -> None:
-    """Be the program."""
+    """Be the program, or in a checkout the one command that it was called by the name of."""
+    called = Path(sys.argv[0]).name
+    if called in COMMANDS:
+        run_command(COMMANDS[called])
     asked = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
     run_tool("vmscanctl", main, asked.failed if asked else 1)

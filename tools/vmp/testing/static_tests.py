@@ -17,7 +17,7 @@ def first_lines(directory: Path, interpreter: str) -> list[Path]:
     """Return the scripts below `directory` whose first line names the interpreter."""
     found = []
     for path in sorted(directory.rglob("*")):
-        if path.is_file() and path.suffix in ("", ".sh"):
+        if path.is_file() and not path.is_symlink() and path.suffix in ("", ".sh"):
             with path.open("rb") as handle:
                 line = handle.readline()
             if line.startswith(b"#!") and line.strip().endswith(interpreter.encode()):
