@@ -183,11 +183,28 @@ check_stats() {
 }
 
 # Each pass has ended once, and each request to a worker that was taken is done. The
-# first holds whenever stock is in force, the second whenever async is not.
+# first holds when the passes under way at a switch to stock have ended, the second
+# whenever async is not in force.
 check_scan_stats() {
-	local -A passes=() agings=()
-	local name ends=0 sizes=0 finished
+	local -A passes agings
+	local ends sizes finished
 
+	wait_until passes_add_up ||
+		fail "$ends ends, $sizes sizes of ${passes[passes]} passes:" "${passes[@]@A}"
+	agings=()
+	read_stats agings aging
+	finished=$((agings[async] + agings[stale] + agings[offline]))
+	((finished == agings[queued])) ||
+		fail "$finished of ${agings[queued]} requests to age are done:" "${agings[@]@A}"
+}
+
+# For check_scan_stats: sets its passes, ends and sizes.
+passes_add_up() {
+	local name
+
+	passes=()
+	ends=0
+	sizes=0
 	read_stats passes scan
 	for name in "${!passes[@]}"; do
 		case $name in
@@ -195,12 +212,7 @@ check_scan_stats() {
 		pass_scanned_*) sizes=$((sizes + passes[$name])) ;;
 		esac
 	done
-	((ends == passes[passes] && sizes == passes[passes])) ||
-		fail "$ends ends, $sizes sizes of ${passes[passes]} passes:" "${passes[@]@A}"
-	read_stats agings aging
-	finished=$((agings[async] + agings[stale] + agings[offline]))
-	((finished == agings[queued])) ||
-		fail "$finished of ${agings[queued]} requests to age are done:" "${agings[@]@A}"
+	((ends == passes[passes] && sizes == passes[passes]))
 }
 
 # No sleep was longer than the kernel's time-outs, of 100 ms, 20 ms and a tick, which

@@ -99,8 +99,8 @@ check_bypass
 echo 16384 >"$instance/buffer_size_kb"
 echo >"$instance/trace"
 declare -A before=() after=() events=()
-counted >"$WORK/before"
-read_pairs before <"$WORK/before"
+counted >"$WORK/counted-before"
+read_pairs before <"$WORK/counted-before"
 # Before the load: what is under way at a switch ends with another set.
 set_policy batch
 set_scan budget async
@@ -122,14 +122,14 @@ memcg_remove
 set_policy stock
 set_scan stock continue
 set_throttle stock stock
-counted >"$WORK/after"
+counted >"$WORK/counted-after"
 echo 0 >"$instance/tracing_on"
 
 ! grep -Hv '^\(overrun\|commit overrun\|dropped events\): 0$' "$instance"/per_cpu/cpu*/stats |
 	grep 'overrun\|dropped' || fail "events were lost"
 # Nothing can be written beside the modules that it loads: -B.
 figures=$(python3 -B "$(dirname "$0")/traced.py" "$instance/trace" \
-	"$WORK/before" "$WORK/after" 2>&1) || fail "$figures"
+	"$WORK/counted-before" "$WORK/counted-after" 2>&1) || fail "$figures"
 read_pairs events <<<"$figures"
 echo "traced: ${figures//$'\n'/, }"
 for name in flush.batches scan.passes writeback.batches aging.async aging.sync; do
