@@ -79,8 +79,8 @@ def run(_args: argparse.Namespace) -> int:
         verdicts.append(lines)
     summary = "\n".join([*verdicts, "", closing(reports, held)])
     (out / "summary.txt").write_text(summary + "\n")
-    page = [f"{shown}/trace.dat", f"{shown}/recorded.json"]
-    page += [f"{shown}/{name}.json" for name in TITLES]
+    page = [f"{shown}/{name}" for name in ("trace.dat", *(f"{n}.json" for n in TITLES))]
+    page.append(f"{shown}/recorded.json")
     step("making the report", ["tools/report", "-o", f"{shown}/report.html", *page])
     print(f"{summary}\n\n{where(shown)}", flush=True)
     return 0
