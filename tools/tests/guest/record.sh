@@ -6,7 +6,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 TRACING=/sys/kernel/tracing
-record=$(realpath "$(dirname "$0")/../../record")
+# By its name, which is all that tells it from vmscanctl.
+record=$(realpath "$(dirname "$0")/../..")/record
 file=$WORK/trace.dat
 running=
 others=$TRACING/events/vmscan/mm_vmscan_lru_isolate

@@ -9,28 +9,47 @@ trap clean_up EXIT
 switches=$(scaled 5)
 ! full || switches=$(scaled 100)
 
-has_deferred() { is_alive && above flush deferred "$deferred"; }
-steals_more() {
-	is_alive
-	count_written
-	((written > swapped + 500))
-}
-is_alive() {
+was_killed() {
 	local events
 
 	read_file events "$VMP_MEMCG/memory.events"
-	[[ $events == *"oom_kill 0"$'\n'* ]] || fail "a thread was OOM-killed after $i switches"
+	[[ $events != *"oom_kill 0"$'\n'* ]]
+}
+is_alive() {
+	! was_killed || fail "a thread was OOM-killed after $i switches"
 	[[ -d /proc/$writer ]] || fail "the threads have ended after $i switches"
+}
+has_deferred() { is_alive && above flush deferred "$deferred"; }
+has_written() {
+	count_written
+	((written > swapped + 500))
+}
+steals_more() { is_alive && has_written; }
+swaps_or_was_killed() { has_written || was_killed; }
+
+# Stock kills now and then when a new memcg meets its limit for the first time: one thread makes a
+# generation, which takes long when the emulator has to translate that code first, and the others
+# fail as often as a charge is tried again meanwhile. What is tested comes after that.
+threads_new() {
+	local try
+
+	for ((try = 1; try <= 5; try++)); do
+		memcg_new 64M
+		count_written
+		swapped=$written
+		in_memcg "$BIN/threads" 256 8 &
+		writer=$!
+		wait_until swaps_or_was_killed || fail "the threads don't swap"
+		was_killed || return 0
+		echo "stock kills with $(<"$VMP_MEMCG/memory.swap.current") bytes swapped out"
+		memcg_remove
+	done
+	fail "stock kills each time"
 }
 
 swap_new
-memcg_new 64M
 i=0
-in_memcg "$BIN/threads" 256 8 &
-writer=$!
-count_written
-swapped=$written
-wait_until steals_more || fail "the threads don't swap"
+threads_new
 for ((i = 1; i <= switches; i++)); do
 	deferred=$(counter flush deferred)
 	set_policy batch
