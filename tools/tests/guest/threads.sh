@@ -27,9 +27,9 @@ has_written() {
 steals_more() { is_alive && has_written; }
 swaps_or_was_killed() { has_written || was_killed; }
 
-# Stock kills now and then when a new memcg meets its limit for the first time: one thread makes a
-# generation, which takes long when the emulator has to translate that code first, and the others
-# fail as often as a charge is tried again meanwhile. What is tested comes after that.
+# Stock was seen to kill when the first memcg of a guest met its limit, with nothing swapped out.
+# It fits that its reclaimers fail at once while another task makes a generation, which takes long
+# where the emulator has to translate that code first. What is tested comes after that.
 threads_new() {
 	local try
 
