@@ -22,7 +22,7 @@ on_node() {
 
 # Sets pages to how many the memcg has on each node.
 count_pages() {
-	local kind field i
+	local kind fields field i
 
 	pages=()
 	while read -r kind fields; do

@@ -82,11 +82,7 @@ is_busy() {
 }
 
 throttle_ends() {
-	local -A now=()
-
-	read_pairs now < <(counted)
-	((${now[throttle.writeback]} + ${now[throttle.congested]} >
-		${before[throttle.writeback]} + ${before[throttle.congested]}))
+	(($(throttled) > ${before[throttle.writeback]} + ${before[throttle.congested]}))
 }
 
 diff <(expected_formats) <(formats) || fail "the formats of the events have changed"

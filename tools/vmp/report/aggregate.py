@@ -21,6 +21,7 @@ OWN_EVENTS = frozenset(
     "writeback_feedback throttle_begin throttle_end policy_switch bypass".split()
 )
 MOST_GROUPS = 6  # what can be told apart
+THROTTLED = re.compile(r"throttle\.\w+_us")  # figures: how long reclaimers slept, by reason
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from vmp.ab.compare import MODULE_COUNTERS, Slice
 from vmp.ab.table import COLUMNS, footnote, heading, number, percent, stars
 from vmp.report import plots
-from vmp.report.aggregate import PERCENTILES, Picture, figures, stall_figures
+from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
 from vmp.report.contents import Contents
 from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
 from vmp.report.match import counted
@@ -26,7 +26,6 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-THROTTLED = re.compile(r"throttle\.\w+_us")
 
 
 def breakable(text: str) -> Markup:

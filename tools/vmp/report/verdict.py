@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """The verdict that a report opens with: what B did to what a reader asks for, in sentences."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vmp.ab.compare import Effect, effects, with_stalls
 from vmp.ab.table import lost_note, number
-from vmp.report.aggregate import Picture, figures
+from vmp.report.aggregate import THROTTLED, Picture, figures
 
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
 QUESTIONS = {
@@ -154,7 +153,7 @@ def of_recording(name: str, picture: Picture) -> Verdict:
             f"Reclaim held tasks up {whole['stalls']:,.0f} times: half of these took {p50} ms or "
             f"less, 99 % took {p99} ms or less{both}, and the longest {longest} ms."
         )
-    slept = sum(us for figure, us in whole.items() if re.fullmatch(r"throttle\.\w+_us", figure))
+    slept = sum(us for figure, us in whole.items() if THROTTLED.fullmatch(figure))
     said += [
         f"Throttled reclaimers slept {slept / 1e6:.3g} s in all.",
         f"OOM kills: {whole.get('oom_kills', 0):.0f}.",
