@@ -162,6 +162,13 @@ def off_cost(on: Path, off: Path, hot: str, report: Report) -> None:
     )
 
 
+def calls_nothing(off: Path) -> None:
+    """Check that an object file of a build with the option off needs none of the new functions."""
+    listing = run(["nm", "-u", off], "listing undefined symbols")
+    if needed := re.findall(r" U (vmscan_\w+)", listing):
+        raise Failure(f"a kernel with the option off doesn't link: {', '.join(needed)}")
+
+
 def all_branches(on: Path) -> None:
     """Check that no function but those named has a branch on one of the keys."""
     known = symbols(on)
@@ -241,6 +248,8 @@ def run_all(report: Report, full: bool) -> None:
         shutil.copy(vmscan, OUT / "test-vmscan-on.o")
     with report.check("vmscan.c compiles with the option off"):
         off = compiles(newest, "off", None, "mm/vmscan.o") / "mm" / "vmscan.o"
+        with report.check("off, vmscan.c calls nothing that is compiled out"):
+            calls_nothing(off)
         for hot in dict.fromkeys(name for functions in POINTS.values() for name in functions):
             with report.check(f"off, the points in {hot}() are nops"):
                 off_cost(on, off, hot, report)
