@@ -4,8 +4,8 @@
 
 #include <linux/vmscan_policy.h>
 
-#if VMSCAN_POLICY_ABI != 4
-#error "vmscan_policy supports hook ABI 4: update it, or the hooks of this kernel."
+#if VMSCAN_POLICY_ABI != 5
+#error "vmscan_policy supports hook ABI 5: update it, or the hooks of this kernel."
 #endif
 
 /*

@@ -20,6 +20,8 @@ static const struct vmp_point *const points[VMP_NR_POINTS] = {
 	[VMP_POINT_AGING] = &vmp_aging_point,
 	[VMP_POINT_WRITEBACK] = &vmp_writeback_point,
 	[VMP_POINT_THROTTLE] = &vmp_throttle_point,
+	[VMP_POINT_UNMAP] = &vmp_unmap_point,
+	[VMP_POINT_YOUNG] = &vmp_young_point,
 };
 
 #define MAX_POLICIES	8
@@ -47,6 +49,8 @@ static const struct vmp_profile profiles[] = {
 			[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
 			[VMP_POINT_WRITEBACK] = VMP_WRITEBACK_FEEDBACK,
 			[VMP_POINT_THROTTLE] = VMP_THROTTLE_ALL,
+			[VMP_POINT_UNMAP] = VMP_RMAP_BATCH,
+			[VMP_POINT_YOUNG] = VMP_RMAP_BATCH,
 		},
 	},
 };

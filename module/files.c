@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* debugfs files: what is written to them is parsed, or refused with a reason. */
+#include <linux/bits.h>
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
@@ -14,6 +15,19 @@
 /* The longest name or number that makes sense, and then some. */
 #define VMP_TEXT_MAX	64
 
+static void list_names(char text[VMP_TEXT_MAX], const char *const *names,
+		       unsigned int nr_names, const char *between)
+{
+	unsigned int i;
+
+	*text = '\0';
+	for (i = 0; i < nr_names; i++) {
+		if (i)
+			strlcat(text, between, VMP_TEXT_MAX);
+		strlcat(text, names[i], VMP_TEXT_MAX);
+	}
+}
+
 /**
  * vmp_parse_choice() - look a name up
  * @file: the file written to, for the log line
@@ -26,24 +40,58 @@
 int vmp_parse_choice(const char *file, const char *text,
 		     const char *const *names, unsigned int nr_names)
 {
-	char allowed[VMP_TEXT_MAX] = "";
-	unsigned int i;
+	char allowed[VMP_TEXT_MAX];
 	int choice;
 
 	choice = __sysfs_match_string(names, nr_names, text);
 	if (choice >= 0)
 		return choice;
 
-	for (i = 0; i < nr_names; i++) {
-		if (i)
-			strlcat(allowed, " ", sizeof(allowed));
-		strlcat(allowed, names[i], sizeof(allowed));
-	}
+	list_names(allowed, names, nr_names, " ");
 	pr_err_ratelimited("%s takes one of: %s\n", file, allowed);
 
 	return -EINVAL;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_parse_choice);
+
+/**
+ * vmp_parse_choices() - look some names up
+ * @file: the file written to, for the log line
+ * @text: what was written: names with a comma between them, or "none"; is changed
+ * @names: the names allowed
+ * @nr_names: how many they are
+ * @choices: gets a bit for each of them; unchanged on error
+ *
+ * Return: 0, or -EINVAL after a log line.
+ */
+int vmp_parse_choices(const char *file, char *text, const char *const *names,
+		      unsigned int nr_names, unsigned int *choices)
+{
+	char allowed[VMP_TEXT_MAX];
+	unsigned int chosen = 0;
+	char *name;
+	int choice;
+
+	if (sysfs_streq(text, "none")) {
+		*choices = 0;
+		return 0;
+	}
+	while ((name = strsep(&text, ","))) {
+		/* a newline may follow the last one */
+		choice = text ? match_string(names, nr_names, name) :
+				__sysfs_match_string(names, nr_names, name);
+		if (choice < 0) {
+			list_names(allowed, names, nr_names, ",");
+			pr_err_ratelimited("%s takes none, or any of: %s\n", file, allowed);
+			return -EINVAL;
+		}
+		chosen |= BIT(choice);
+	}
+	*choices = chosen;
+
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_parse_choices);
 
 /**
  * vmp_parse_number() - read a number in a range
@@ -222,4 +270,51 @@ void vmp_create_option(struct dentry *dir, const struct vmp_option *option)
 {
 	debugfs_create_file(kbasename(option->path), 0644, dir, (void *)option,
 			    &option_fops);
+}
+
+static int options_show(struct seq_file *m, void *v)
+{
+	const struct vmp_option *option = m->private;
+	unsigned int chosen = READ_ONCE(*option->value);
+	unsigned int i;
+
+	for (i = 0; i < option->nr_names; i++)
+		seq_printf(m, chosen & BIT(i) ? "%s[%s]" : "%s%s",
+			   i ? " " : "", option->names[i]);
+	seq_putc(m, '\n');
+
+	return 0;
+}
+
+static ssize_t options_write(struct file *file, const char __user *ubuf,
+			     size_t count, loff_t *ppos)
+{
+	const struct vmp_option *option = file_inode(file)->i_private;
+	char *text = vmp_copy_text(ubuf, count);
+	unsigned int chosen;
+	int err;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+
+	err = vmp_parse_choices(option->path, text, option->names,
+				option->nr_names, &chosen);
+	kfree(text);
+	if (err)
+		return err;
+	WRITE_ONCE(*option->value, chosen);
+
+	return count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(options);
+
+/**
+ * vmp_create_options() - create the file of an option of which any subset is allowed
+ * @dir: the directory
+ * @option: the option; has to stay for as long as the file does
+ */
+void vmp_create_options(struct dentry *dir, const struct vmp_option *option)
+{
+	debugfs_create_file(kbasename(option->path), 0644, dir, (void *)option,
+			    &options_fops);
 }

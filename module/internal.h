@@ -34,6 +34,8 @@ enum vmp_point_id {
 	VMP_POINT_AGING,
 	VMP_POINT_WRITEBACK,
 	VMP_POINT_THROTTLE,
+	VMP_POINT_UNMAP,
+	VMP_POINT_YOUNG,
 	VMP_NR_POINTS,
 };
 
@@ -117,11 +119,11 @@ struct vmp_number {
 };
 
 /**
- * struct vmp_option - a debugfs file that holds one of some names
+ * struct vmp_option - a debugfs file that holds one of some names, or some of them
  * @path: the file, below the module's directory
  * @names: the names
  * @nr_names: how many they are
- * @value: where the index of the current one is
+ * @value: where the index of the current one is; with vmp_create_options(), a bit for each
  */
 struct vmp_option {
 	const char *path;
@@ -308,6 +310,16 @@ void vmp_throttle_count(struct vmp_fruitless *fruitless, const struct vmscan_rou
 unsigned int vmp_throttle_decide(const struct vmscan_round *round,
 				 const struct vmp_fruitless *fruitless);
 
+/* rmap.c */
+/* The policies of the unmap and the young point. */
+enum vmp_rmap {
+	VMP_RMAP_STOCK,
+	VMP_RMAP_BATCH,
+};
+
+extern const struct vmp_point vmp_unmap_point;
+extern const struct vmp_point vmp_young_point;
+
 /* observe.c */
 int vmp_observe_set(unsigned int on);
 unsigned int vmp_observe_get(void);
@@ -316,11 +328,14 @@ void vmp_observe_show(struct seq_file *m);
 /* files.c */
 int vmp_parse_choice(const char *file, const char *text,
 		     const char *const *names, unsigned int nr_names);
+int vmp_parse_choices(const char *file, char *text, const char *const *names,
+		      unsigned int nr_names, unsigned int *choices);
 int vmp_parse_number(const char *file, const char *text, unsigned int min,
 		     unsigned int max, unsigned int *value);
 char *vmp_copy_text(const char __user *ubuf, size_t count);
 void vmp_create_number(struct dentry *dir, const struct vmp_number *number);
 void vmp_create_option(struct dentry *dir, const struct vmp_option *option);
+void vmp_create_options(struct dentry *dir, const struct vmp_option *option);
 void vmp_show_names(struct seq_file *m, const char *const *names,
 		    unsigned int nr_names, unsigned int current_name);
 void vmp_show_counters(struct seq_file *m, const char *const *names,

@@ -51,20 +51,26 @@
 	{ 0x100, "stock" }, { 0x101, "budget" }, \
 	{ 0x200, "stop" }, { 0x201, "continue" }, { 0x202, "async" }, \
 	{ 0x300, "stock" }, { 0x301, "feedback" }, \
-	{ 0x400, "stock" }, { 0x401, "memcg" }, { 0x402, "all" }
+	{ 0x400, "stock" }, { 0x401, "memcg" }, { 0x402, "all" }, \
+	{ 0x500, "stock" }, { 0x501, "batch" }, \
+	{ 0x600, "stock" }, { 0x601, "batch" }
 
 #define POINTS \
 	{ VMP_POINT_FLUSH, "flush" }, \
 	{ VMP_POINT_SCAN, "scan" }, \
 	{ VMP_POINT_AGING, "aging" }, \
 	{ VMP_POINT_WRITEBACK, "writeback" }, \
-	{ VMP_POINT_THROTTLE, "throttle" }
+	{ VMP_POINT_THROTTLE, "throttle" }, \
+	{ VMP_POINT_UNMAP, "unmap" }, \
+	{ VMP_POINT_YOUNG, "young" }
 
 TRACE_DEFINE_ENUM(VMP_POINT_FLUSH);
 TRACE_DEFINE_ENUM(VMP_POINT_SCAN);
 TRACE_DEFINE_ENUM(VMP_POINT_AGING);
 TRACE_DEFINE_ENUM(VMP_POINT_WRITEBACK);
 TRACE_DEFINE_ENUM(VMP_POINT_THROTTLE);
+TRACE_DEFINE_ENUM(VMP_POINT_UNMAP);
+TRACE_DEFINE_ENUM(VMP_POINT_YOUNG);
 TRACE_DEFINE_ENUM(VMP_END_BUDGET);
 TRACE_DEFINE_ENUM(VMP_END_NOTHING);
 TRACE_DEFINE_ENUM(VMP_END_BELOW_MIN);
