@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the policy files take, and what is a number to the files that hold one. */
 #include <kunit/test.h>
+#include <linux/bits.h>
 
 #include "../module/internal.h"
 
@@ -16,6 +17,8 @@ static const struct point_case point_cases[] = {
 	{ &vmp_aging_point, "aging: stop continue async" },
 	{ &vmp_writeback_point, "writeback: stock feedback" },
 	{ &vmp_throttle_point, "throttle: stock memcg all" },
+	{ &vmp_unmap_point, "unmap: stock batch" },
+	{ &vmp_young_point, "young: stock batch" },
 };
 
 static void point_desc(const struct point_case *c, char *desc)
@@ -69,6 +72,8 @@ static const struct choice_case choice_cases[] = {
 	{ &vmp_writeback_point, "feedback", VMP_WRITEBACK_FEEDBACK },
 	{ &vmp_throttle_point, "memcg", VMP_THROTTLE_MEMCG },
 	{ &vmp_throttle_point, "all", VMP_THROTTLE_ALL },
+	{ &vmp_unmap_point, "batch", VMP_RMAP_BATCH },
+	{ &vmp_young_point, "batch", VMP_RMAP_BATCH },
 };
 
 static void choice_desc(const struct choice_case *c, char *desc)
@@ -95,6 +100,71 @@ static void choice_test(struct kunit *test)
 			c->want);
 }
 
+static const char *const kinds[] = { "lazyfree", "anon", "file" };
+
+#define LAZYFREE	BIT(0)
+#define ANON		BIT(1)
+#define FILES		BIT(2)
+#define UNCHANGED	77777
+
+struct choices_case {
+	const char *text;
+	int err;
+	unsigned int want;
+};
+
+static const struct choices_case choices_cases[] = {
+	{ "none", 0, 0 },
+	{ "none\n", 0, 0 },
+	{ "lazyfree", 0, LAZYFREE },
+	{ "file\n", 0, FILES },
+	{ "lazyfree,anon", 0, LAZYFREE | ANON },
+	{ "lazyfree,anon,file\n", 0, LAZYFREE | ANON | FILES },
+	/* in any order, and twice */
+	{ "file,anon", 0, ANON | FILES },
+	{ "anon,anon", 0, ANON },
+	{ "", -EINVAL, UNCHANGED },
+	{ "\n", -EINVAL, UNCHANGED },
+	{ ",", -EINVAL, UNCHANGED },
+	{ "all", -EINVAL, UNCHANGED },
+	{ "File", -EINVAL, UNCHANGED },
+	{ "fil", -EINVAL, UNCHANGED },
+	{ "files", -EINVAL, UNCHANGED },
+	{ " file", -EINVAL, UNCHANGED },
+	{ "[file]", -EINVAL, UNCHANGED },
+	{ "file,", -EINVAL, UNCHANGED },
+	{ ",file", -EINVAL, UNCHANGED },
+	{ "anon,,file", -EINVAL, UNCHANGED },
+	{ "anon, file", -EINVAL, UNCHANGED },
+	{ "file anon", -EINVAL, UNCHANGED },
+	/* a newline ends it */
+	{ "anon\n,file", -EINVAL, UNCHANGED },
+	{ "file\n\n", -EINVAL, UNCHANGED },
+	/* nothing and something */
+	{ "none,file", -EINVAL, UNCHANGED },
+	{ "file,none", -EINVAL, UNCHANGED },
+};
+
+static void choices_desc(const struct choices_case *c, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "'%*pE'", (int)strlen(c->text), c->text);
+}
+
+KUNIT_ARRAY_PARAM(choices, choices_cases, choices_desc);
+
+static void choices_test(struct kunit *test)
+{
+	const struct choices_case *c = test->param_value;
+	unsigned int chosen = UNCHANGED;
+	char text[32];
+
+	KUNIT_ASSERT_GE(test, strscpy(text, c->text, sizeof(text)), 0);
+	KUNIT_EXPECT_EQ(test,
+			vmp_parse_choices("choices", text, kinds, ARRAY_SIZE(kinds), &chosen),
+			c->err);
+	KUNIT_EXPECT_EQ(test, chosen, c->want);
+}
+
 struct number_case {
 	const char *text;
 	unsigned int min;
@@ -103,7 +173,6 @@ struct number_case {
 	unsigned int want;
 };
 
-#define UNCHANGED	77777
 #define FOLIOS(text, err, want) \
 	{ text, 1, VMSCAN_FLUSH_MAX_FOLIOS, err, want }
 #define SWITCH(text, err, want) { text, 0, 1, err, want }
@@ -153,6 +222,7 @@ static void number_test(struct kunit *test)
 static struct kunit_case files_cases[] = {
 	KUNIT_CASE_PARAM(point_test, point_gen_params),
 	KUNIT_CASE_PARAM(choice_test, choice_gen_params),
+	KUNIT_CASE_PARAM(choices_test, choices_gen_params),
 	KUNIT_CASE_PARAM(number_test, number_gen_params),
 	{}
 };

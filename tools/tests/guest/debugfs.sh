@@ -6,7 +6,8 @@ set -euo pipefail
 trap clean_up EXIT
 
 settings=(flush/{policy,max_folios,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
-	writeback/{policy,dirty_gen} throttle/policy bypass profile)
+	writeback/{policy,dirty_gen} throttle/policy unmap/{policy,kinds,max_ptes}
+	young/{policy,max_ptes} bypass profile)
 
 # Sets state, without a process, which takes long to start in an emulated guest.
 read_state() {
@@ -43,7 +44,7 @@ refuse() {
 }
 
 # The log has said what is allowed for each write that was refused. It takes ten lines in
-# five seconds from one place in the code, so there must not be more.
+# five seconds from one place in the code, so there must not be more in between.
 declare -A expected=()
 check_log() {
 	local text n
@@ -72,10 +73,15 @@ aging/in_effect:no: scan/policy is stock
 writeback/policy:[stock] feedback
 writeback/dirty_gen:youngest [second-youngest]
 throttle/policy:[stock] memcg all
+unmap/policy:[stock] batch
+unmap/kinds:[lazyfree] [anon] [file]
+unmap/max_ptes:512
+young/policy:[stock] batch
+young/max_ptes:512
 bypass:0
 profile:[stock] max
 " ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 4
+[[ $(<"$POLICY/abi") == "abi 5
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 
@@ -104,6 +110,18 @@ accept writeback/dirty_gen second-youngest "youngest [second-youngest]"
 accept throttle/policy memcg "stock [memcg] all"
 accept throttle/policy all "stock memcg [all]"
 accept throttle/policy stock "[stock] memcg all"
+accept unmap/kinds lazyfree,anon "[lazyfree] [anon] file"
+accept unmap/kinds none "lazyfree anon file"
+accept unmap/kinds file "lazyfree anon [file]"
+accept unmap/kinds file,lazyfree "[lazyfree] anon [file]"
+accept unmap/kinds lazyfree,anon,file "[lazyfree] [anon] [file]"
+for point in unmap young; do
+	accept "$point/policy" batch "stock [batch]"
+	accept "$point/policy" stock "[stock] batch"
+	for number in 1 3 512; do
+		accept "$point/max_ptes" "$number" "$number"
+	done
+done
 accept bypass 1 1
 accept bypass 0 0
 
@@ -113,15 +131,15 @@ accept_profile() {
 
 	accept profile "$1" "$2"
 	shift 2
-	for point in flush scan aging writeback throttle; do
+	for point in flush scan aging writeback throttle unmap young; do
 		[[ $(chosen "$POLICY/$point/policy") == "$1" ]] ||
 			fail "the profile sets $point to $(<"$POLICY/$point/policy"), not $1"
 		shift
 	done
 }
 
-accept_profile max "stock [max]" batch budget continue feedback all
-accept_profile stock "[stock] max" stock stock continue stock stock
+accept_profile max "stock [max]" batch budget continue feedback all batch batch
+accept_profile stock "[stock] max" stock stock continue stock stock stock stock
 accept flush/policy batch "stock [batch]"
 
 policies="flush/policy takes one of: stock batch"
@@ -149,12 +167,26 @@ refuse writeback/dirty_gen oldest "$invalid" \
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
-check_log
-# More than the log takes from that place.
+# For as long as the log takes no more.
+pause 5
 refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
+kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
+refuse unmap/kinds all "$invalid" "$kinds"
+refuse unmap/kinds $'\n' "$invalid" "$kinds"
+refuse unmap/kinds file, "$invalid" "$kinds"
+refuse unmap/kinds " file" "$invalid" "$kinds"
+refuse unmap/kinds "file anon" "$invalid" "$kinds"
+refuse unmap/kinds none,file "$invalid" "$kinds"
+for point in unmap young; do
+	refuse "$point/policy" on "$invalid" "$point/policy takes one of: stock batch"
+	refuse "$point/max_ptes" 0 "$range" "$point/max_ptes takes a number from 1 to 512"
+	refuse "$point/max_ptes" 513 "$range" "$point/max_ptes takes a number from 1 to 512"
+	refuse "$point/max_ptes" all "$invalid" "$point/max_ptes takes a number from 1 to 512"
+done
+check_log
 
-for file in abi {flush,scan,aging,writeback,throttle}/stats aging/in_effect; do
+for file in abi {flush,scan,aging,writeback,throttle,unmap,young}/stats aging/in_effect; do
 	[[ $(stat -c %a "$POLICY/$file") == 444 ]] || fail "$file has a mode for writing"
 	! (echo 1 >"$POLICY/$file") 2>/dev/null || fail "$file can be written"
 done

@@ -83,6 +83,26 @@ set_throttle() {
 
 set_dirty_gen() { echo "$1" >"$POLICY/writeback/dirty_gen"; }
 
+# set_rmap unmap|young POLICY [MAX_PTES]
+set_rmap() {
+	echo "${3:-512}" >"$POLICY/$1/max_ptes"
+	echo "$2" >"$POLICY/$1/policy"
+}
+
+# set_kinds none|KIND,...: the folios that unmap=batch is for.
+set_kinds() { echo "$1" >"$POLICY/unmap/kinds"; }
+
+# Any of the settings, with any limit.
+set_rmap_random() {
+	local names=(stock batch) point
+	local some=(none lazyfree file "lazyfree,anon" "anon,file" "lazyfree,anon,file")
+
+	set_kinds "${some[RANDOM % ${#some[@]}]}"
+	for point in unmap young; do
+		set_rmap "$point" "${names[RANDOM % 2]}" $(((RANDOM % 512 >> RANDOM % 9) + 1))
+	done
+}
+
 # Any of the settings.
 set_throttle_random() {
 	local writebacks=(stock feedback) throttles=(stock memcg all)
@@ -224,6 +244,26 @@ check_throttle_stats() {
 	((stats[writeback_longest_us] <= 100000 && stats[isolated_longest_us] <= 20000 &&
 		stats[noprogress_longest_us] <= 10000 && stats[congested_longest_us] <= 10000)) ||
 		fail "a task slept for too long:" "${stats[@]@A}"
+}
+
+# large_set ANONYMOUS SHMEM: whether memory of either kind comes in folios of 64 KiB.
+large_set() {
+	echo "$1" >"$THP/hugepages-64kB/enabled"
+	echo "$2" >"$THP/hugepages-64kB/shmem_enabled"
+}
+
+# xfs_new: a file system at $FS that has large folios.
+xfs_new() {
+	local disk
+
+	truncate -s 512M "$WORK/image"
+	disk=$(losetup --find --show "$WORK/image")
+	mkfs.xfs -q "$disk"
+	mkdir "$FS"
+	mount "$disk" "$FS"
+	# It goes when it is unmounted.
+	losetup --detach "$disk"
+	rm "$WORK/image"
 }
 
 # throttled: how often a task has slept because of a disk.
@@ -389,6 +429,7 @@ load_end() {
 }
 
 floor_before=$(chosen "$POLICY/scan/floor")
+defrag_before=$(chosen "$THP/defrag")
 limits_before="$(</proc/sys/vm/dirty_ratio) $(</proc/sys/vm/dirty_background_ratio)"
 
 # clean_up [STATUS]: leave the guest as the test found it, whatever it did.
@@ -407,6 +448,11 @@ clean_up() {
 	set_policy stock
 	set_scan stock continue
 	set_throttle stock stock
+	set_rmap unmap stock
+	set_rmap young stock
+	set_kinds lazyfree,anon,file
+	large_set never never
+	echo "$defrag_before" >"$THP/defrag"
 	set_dirty_gen second-youngest
 	set_scan_batch 64
 	set_scan_floor "$floor_before"

@@ -8,9 +8,12 @@ switch_clean_up() {
 	local status=$?
 
 	rm -f "$WORK/switching"
+	echo "$huge_before" >"$huge"
 	clean_up "$status"
 }
 trap switch_clean_up EXIT
+huge=$THP/hugepages-64kB/enabled
+huge_before=$(chosen "$huge")
 
 # does POINT NAME [BEFORE]: the policy that has been set does something, now or earlier.
 does() { wait_until above "$1" "$2" "${3:-0}" || fail "$1: no $2:$(tail -n +1 "$POLICY"/*/stats)"; }
@@ -45,6 +48,8 @@ for ((i = 0; i < 2; i++)); do
 	switchers+=($!)
 done
 wait "${switchers[@]}" || fail "the probe can't be set or removed"
+# For unmap and young.
+echo always >"$huge"
 load_start
 : >"$WORK/switching"
 switch_on &
@@ -56,6 +61,7 @@ switches=$(scaled 400)
 for ((i = 1; i <= switches; i++)); do
 	set_scan_random
 	set_throttle_random
+	set_rmap_random
 	if ((i % 2)); then
 		set_max_folios $(((RANDOM % 4096 >> RANDOM % 12) + 1))
 		set_policy batch
@@ -74,6 +80,11 @@ set_policy batch
 does flush deferred "${before[deferred]}"
 set_throttle feedback all
 does writeback batches
+set_kinds lazyfree,anon,file
+for point in unmap young; do
+	set_rmap "$point" batch
+	does "$point" batches "$(counter "$point" batches)"
+done
 set_scan budget continue
 does aging sync
 set_scan budget async

@@ -41,7 +41,7 @@ expected_formats() {
 check_names() {
 	local point name from names seen want
 
-	for point in flush scan aging writeback throttle; do
+	for point in flush scan aging writeback throttle unmap young; do
 		from=$(chosen "$POLICY/$point/policy")
 		names=$(tr -d '[]' <"$POLICY/$point/policy")
 		for name in $names $from; do
