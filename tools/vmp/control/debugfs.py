@@ -17,6 +17,7 @@ from vmp.common import Failure, mount_points
 DEBUGFS_DIR = "vmscan_policy"
 EVENTS_DIR = "events/vmscan_policy"  # in tracefs
 TRACE = "trace"
+NONE = "none"  # of the names that a file takes, where it takes several
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,12 @@ def locate() -> Path:
 
 
 def parse_choices(text: str) -> tuple[str | None, list[str]]:
-    """Split `[stock] batch` into the current choice (None if not marked) and all choices."""
-    current = re.search(r"\[([^\]\s]+)\]", text)
-    return (current[1] if current else None), text.replace("[", " ").replace("]", " ").split()
+    """Split `[stock] batch` into the current choice (None if not marked) and all choices.
+
+    Several are joined as for a setting: of `[lazyfree] [anon] file` it is `lazyfree+anon`.
+    """
+    current = "+".join(re.findall(r"\[([^\]\s]+)\]", text))
+    return current or None, text.replace("[", " ").replace("]", " ").split()
 
 
 def parse_assignments(words: list[str]) -> list[Assignment]:
@@ -118,12 +122,14 @@ class Control:
         text = self.text(name)
         if name == TRACE and text == "some":
             raise Failure("some of the trace events are on: set trace=0 or trace=1 first")
-        return parse_choices(text)[0] or text
+        current, choices = parse_choices(text)
+        return current or (NONE if len(choices) > 1 else text)
 
     def check(self, assignments: list[Assignment]) -> None:
         """Raise Failure if a name or a value is not among what the module offers.
 
-        The range of a number is known to the kernel alone, which refuses it when it is written.
+        The range of a number is known to the kernel alone, which refuses it when it is written, and
+        so is whether a file takes several names at once, joined by `+`, or none.
         """
         for item in assignments:
             text = self.text(item.name)
@@ -133,7 +139,7 @@ class Control:
             else:
                 choices = parse_choices(text)[1]
                 allowed = f"are {', '.join(choices)}"
-                fits = item.value in choices
+                fits = item.value == NONE or set(item.value.split("+")) <= set(choices)
             if not fits:
                 raise Failure(f"{item.name} cannot be '{item.value}': allowed {allowed}")
 
@@ -142,7 +148,7 @@ class Control:
         for index, item in enumerate(assignments):
             with KernelLog() as log:
                 try:
-                    self.path(item.name).write_text(item.value)
+                    self.path(item.name).write_text(item.value.replace("+", ","))
                 except OSError as error:
                     reason = log.said() or refusal(error)
                     done = ", ".join(str(earlier) for earlier in assignments[:index])
