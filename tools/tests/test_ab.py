@@ -104,6 +104,8 @@ def test_lost_events() -> None:
 def test_choices() -> None:
     assert debugfs.parse_choices("[stock] batch\n") == ("stock", ["stock", "batch"])
     assert debugfs.parse_choices("31\n") == (None, ["31"])
+    kinds = ["lazyfree", "anon", "file"]
+    assert debugfs.parse_choices("[lazyfree] anon [file]\n") == ("lazyfree+file", kinds)
 
 
 def test_stats_skip_other_lines() -> None:
@@ -155,6 +157,8 @@ def settings(tmp_path: Path) -> Control:
         "flush/stats": "deferred 5\nlargest_batch 3\n",
         "scan/floor": "none [small] always\n",
         "scan/policy": "[stock]\n",
+        "unmap/kinds": "[lazyfree] [anon] file\n",
+        "unmap/policy": "[stock] batch\n",
         "other/file": "not a point\n",
     }
     for name, text in files.items():
@@ -166,8 +170,8 @@ def settings(tmp_path: Path) -> Control:
 
 
 def test_points_and_parameters_are_found(settings: Control) -> None:
-    names = ["bypass", "profile", "flush", "flush.max_folios", "scan", "scan.floor"]
-    assert settings.names() == names
+    names = "bypass profile flush flush.max_folios scan scan.floor unmap unmap.kinds"
+    assert settings.names() == names.split()
     assert settings.stats() == {"flush": {"deferred": 5, "largest_batch": 3}}
     assert settings.abi()["kernel"] == "6.12.117"
 
@@ -193,6 +197,18 @@ def test_present_values_can_be_written_back(settings: Control) -> None:
     settings.check([Assignment("scan.floor", "always")])
 
 
+def test_several_names_are_joined(settings: Control) -> None:
+    kinds = settings.root / "unmap/kinds"
+    assert settings.get("unmap.kinds") == "lazyfree+anon"
+    for value, written in (("anon+file", "anon,file"), ("file", "file"), ("none", "none")):
+        wanted = debugfs.parse_assignments([f"unmap=batch,unmap.kinds={value}"])
+        kinds.write_text("lazyfree anon file\n")
+        assert settings.get("unmap.kinds") == "none"
+        settings.check(wanted)
+        settings.write(wanted)
+        assert kinds.read_text() == written
+
+
 @pytest.mark.parametrize(
     ("name", "value", "hint"),
     [
@@ -206,6 +222,8 @@ def test_present_values_can_be_written_back(settings: Control) -> None:
         ("bypass", "yes", "decimal number"),
         ("scan.floor", "[small]", "none, small, always"),
         ("scan.floor", "1", "none, small, always"),
+        ("unmap.kinds", "lazyfree+shmem", "lazyfree, anon, file"),
+        ("unmap.kinds", "anon+", "lazyfree, anon, file"),
         ("abi", "2", "bypass, profile, flush"),
     ],
 )
@@ -430,7 +448,14 @@ def test_unknown_counters_are_dashes() -> None:
 
 
 def test_every_line_fits_its_columns() -> None:
-    for line in table.render(report()).splitlines():
+    given = report()
+    counted = {"progress": 10, "function.try_to_unmap+folio_referenced.instructions": 1e9}
+    pieces = [(piece["side"], piece["counters"] | counted) for piece in given["slices"]]
+    given["summary"] = compare.summarize(pieces)
+    text = table.render(given)
+    label = "  try_to_unmap+folio_referenced, instructions / 1,000 operations\n"
+    assert label in text
+    for line in text.splitlines():
         assert len(line) <= 100
 
 

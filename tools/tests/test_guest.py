@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what tools/vm reads from a guest's kernel log."""
+"""Tests of what tools/vm reads from a guest's kernel log, and of the machine it asks QEMU for."""
+
+import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
+from vmp.common import Words
+from vmp.guest import qemu
 from vmp.guest.log import find_splat, stale_breakpoint
 
 
@@ -40,3 +46,31 @@ def test_trouble_before_the_oops() -> None:
 def test_no_code_and_no_trouble() -> None:
     assert not stale_breakpoint(["Oops: int3: 0000 [#1] SMP"])
     assert not stale_breakpoint([])
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of a kernel; virtme-ng's command is that of QEMU with its options."""
+
+    def show(command: Words, *_: Any, **__: Any) -> str:
+        words = [str(word) for word in command]
+        options = words[words.index("--qemu-opts") + 1 :]
+        return "made by virtme-ng\n" + shlex.join(["qemu", "-append", "quiet", *options])
+
+    virtme = tmp_path / "venv/bin/virtme-run"
+    virtme.parent.mkdir(parents=True)
+    virtme.touch()
+    (tmp_path / "release").write_text("6.12.117\n")
+    monkeypatch.setattr(qemu, "CACHE", tmp_path)
+    monkeypatch.setattr(qemu, "run", show)
+    return tmp_path
+
+
+def test_clocks_count_instructions_where_that_is_asked_for(kernel: Path) -> None:
+    for icount in (False, True):
+        machine = qemu.Machine(4, "2G", disk="1M", icount=icount)
+        words = qemu.qemu_command(machine, kernel, kernel, kernel / "log")
+        after = words[words.index("-icount") + 1] if "-icount" in words else ""
+        # An instruction takes a nanosecond, and the clocks run on while all CPUs are idle.
+        assert after == ("shift=0,sleep=off" if icount else "")
+        assert "virtio-blk-pci,drive=vmp" in words

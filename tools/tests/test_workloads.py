@@ -26,7 +26,7 @@ def test_places_are_put_in_and_other_braces_stay() -> None:
 def test_each_has_what_its_command_names(name: str) -> None:
     workload = workloads.WORKLOADS[name]
     text = " ".join(workload.command)
-    assert workload.disk == ("{directory}" in text)
+    assert bool(workload.disk) == ("{directory}" in text)
     assert (workload.progress is not None) == ("{progress}" in text)
     assert workload.swap in ("needed", "none", "any")
     parse_size(workload.memory)

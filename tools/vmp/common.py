@@ -18,6 +18,8 @@ VERSION = "0.1.0"  # the module's, too
 REPO = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmscan-policy"
 OUT = REPO / "out"
+# In the environment of a guest whose clocks count instructions, one as a nanosecond.
+ICOUNT = "VMP_ICOUNT"
 
 Words = list[str | Path]  # of a command
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

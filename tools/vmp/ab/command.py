@@ -15,7 +15,9 @@ from typing import Any
 
 from vmp.ab.cgroup import Memcg
 from vmp.ab.compare import slice_order, summarize, with_stalls
-from vmp.ab.disk import ext4
+from vmp.ab.disk import mounted
+from vmp.ab.folios import DEFAULT_KIB, held_folios
+from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
@@ -27,6 +29,7 @@ from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assign
 
 DEFAULT_WORKLOAD = "vm"
 DEFAULT_DISK = Path("/dev/vda")
+DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to reach its limit
 OBSERVE = "flush.observe"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,6 +65,7 @@ class Run:
         self.workload: Workload = args.workload
         self.progress: Progress | None = Progress(args.progress) if args.progress else None
         self.stalls: Stalls | None = None
+        self.functions: Functions | None = None
         self.slices: list[dict[str, Any]] = []
 
     def restore(self, before: dict[str, str]) -> None:
@@ -86,9 +90,12 @@ class Run:
         both = args.a + args.b
         return {"A": complete(args.a, both, now), "B": complete(args.b, both, now)}
 
-    def make_places(self, stack: ExitStack) -> dict[str, Path]:
+    def make_places(self, stack: ExitStack) -> dict[str, Path | int]:
         """Make what the workload's command names in braces, and return where it is."""
-        places = {}
+        places: dict[str, Path | int] = {}
+        if self.workload.large():
+            stack.enter_context(held_folios(self.args.folio))
+            places["folio"] = self.args.folio
         if self.workload.compiled():
             places["programs"] = build_programs()
         if not (self.args.disk or self.workload.progress):
@@ -97,12 +104,13 @@ class Run:
             stack.enter_context(tempfile.TemporaryDirectory(prefix="vmscan-policy-ab.", dir="/run"))
         )
         if self.args.disk:
-            places["directory"] = scratch / "disk"
-            places["directory"].mkdir()
-            stack.enter_context(ext4(self.args.disk, places["directory"]))
+            directory = places["directory"] = scratch / "disk"
+            directory.mkdir()
+            system = self.workload.disk or DEFAULT_SYSTEM
+            stack.enter_context(mounted(system, self.args.disk, directory))
         if self.workload.progress:
-            places["progress"] = scratch / "progress"
-            self.progress = Progress(places["progress"], self.workload.progress)
+            counted = places["progress"] = scratch / "progress"
+            self.progress = Progress(counted, self.workload.progress)
         return places
 
     def require_swap(self, stack: ExitStack) -> None:
@@ -126,7 +134,7 @@ class Run:
         deadline = time.monotonic() + RECLAIM_TIMEOUT
         self.wait_for_operations(memcg, deadline)
         at_first = memcg.stolen()  # laying out files has made reclaim work, too
-        while memcg.stolen() == at_first:
+        while memcg.stolen() == at_first and not self.workload.pages_out:
             memcg.require_alive()
             if time.monotonic() > deadline:
                 raise Failure(
@@ -141,10 +149,14 @@ class Run:
         """Return what one slice has counted, and its stalls if they are recorded."""
         if self.stalls:
             self.stalls.start()
+        if self.functions:
+            self.functions.start()
         before = counters.snapshot(f"vmscan-policy ab begin {name}")
         time.sleep(self.args.seconds)
         after = counters.snapshot(f"vmscan-policy ab end {name}")
         piece: dict[str, Any] = {"counters": delta(before, after)}
+        if self.functions:
+            piece["counters"] |= self.functions.stop()
         if self.stalls:
             self.stalls.stop()
             piece["stalls"], piece["events_lost"] = self.stalls.take()
@@ -197,6 +209,8 @@ class Run:
             command = self.workload.words(self.make_places(stack))
             if args.stalls:
                 self.stalls = stack.enter_context(Stalls())
+            if args.functions:
+                self.functions = stack.enter_context(Functions(args.functions))
             name = f"vmscan-policy-ab.{os.getpid()}"
             swap = self.workload.swap != "none"
             memcg = stack.enter_context(Memcg(name, args.memory, swap))
@@ -250,6 +264,9 @@ def choose_workload(args: argparse.Namespace) -> None:
     if args.progress and workload.progress:
         raise Failure(f"the workload {name} counts in a file of its own: leave --progress out")
     args.workload = workload
+    if args.folio and not workload.large():
+        raise Failure("--folio is for the workloads large-*: leave it out")
+    args.folio = args.folio or DEFAULT_KIB
     args.memory_text = args.memory or workload.memory
     args.disk = args.disk or (DEFAULT_DISK if workload.disk else None)
 
@@ -271,6 +288,8 @@ def arguments(parser: Parser) -> None:
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
     add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
+    add("--folio", metavar="KIB", type=int, help=f"size of folios of large-* ({DEFAULT_KIB})")
+    add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
     add("--progress", metavar="FILE", type=Path, help="file in which the workload counts")
     add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
@@ -288,6 +307,7 @@ def complete_args(args: argparse.Namespace) -> None:
         args.zram = parse_size(args.zram) if args.zram else None
         args.a, args.b = parse_assignments([args.a]), parse_assignments([args.b])
         args.set = parse_assignments(args.set)
+        args.functions = parse_functions(args.functions)
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None
     if args.slices < 2 or args.slices % 2:

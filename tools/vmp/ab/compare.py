@@ -97,6 +97,24 @@ def stall_rows() -> list[Metric | StallTime]:
     ]
 
 
+def function_rows(names: set[str]) -> list[Metric | StallTime]:
+    """Return the rows for functions and instructions that were counted.
+
+    Where the workload counts operations these are per operation, not per stolen page.
+    """
+    per, what = (("progress",), "operations") if "progress" in names else (STOLEN, "stolen pages")
+    counted = sorted(name for name in names if name.startswith("function."))
+    rows: list[Metric | StallTime] = []
+    for name in ["instructions"] * ("instructions" in names) + counted:
+        functions, _, unit = name.removeprefix("function.").rpartition(".")
+        label = f"{functions or 'memcg'}, {unit}"
+        rows.append(Metric(f"{name}_per_1000", f"{label} / 1,000 {what}", (name,), per, 1000))
+        if functions and unit != "calls":
+            calls = f"function.{functions}.calls"
+            rows.append(Metric(f"{name}_per_call", f"{label} / call", (name,), (calls,)))
+    return rows
+
+
 def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
     """Return the table's rows by section; `names` are the counters that the slices have."""
     module = sorted((name for name in names if name.startswith("stats.")), key=by_number)
@@ -129,6 +147,7 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
             per_stolen("deferring_calls", "deferring calls", f"{flush}calls"),
             per_stolen("oom_kills", "OOM kills", "vmstat.oom_kill"),
         ],
+        "instructions and functions": function_rows(names),
         "ratios and rates": [
             Metric(
                 "dirty_flushes_per_pageout",

@@ -37,15 +37,20 @@ def require_blank(device: Path) -> None:
         )
 
 
-@contextmanager
-def ext4(device: Path, directory: Path) -> Iterator[None]:
-    """Make ext4 on the blank `device` and mount it on `directory`; blank the device in the end."""
-    require_blank(device)
+MKFS: dict[str, Words] = {
     # All is written now: the kernel would go on with that in the background.
-    options = ["-q", "-F", "-N", "64", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+    "ext4": ["-q", "-F", "-N", "64", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["-q"],  # has large folios
+}
+
+
+@contextmanager
+def mounted(system: str, device: Path, directory: Path) -> Iterator[None]:
+    """Mount a new file system, of MKFS, on the blank `device`, which is blank again in the end."""
+    require_blank(device)
     try:
-        run(["mkfs.ext4", *options, device], f"making ext4 on {device}")
-        run(["mount", "-t", "ext4", device, directory], f"mounting {device}")
+        run([f"mkfs.{system}", *MKFS[system], device], f"making {system} on {device}")
+        run(["mount", "-t", system, device, directory], f"mounting {device}")
         try:
             yield
         finally:

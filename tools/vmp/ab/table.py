@@ -32,7 +32,9 @@ def stars(p: float | None) -> str:
 
 
 def line(label: str, cells: tuple[str, ...]) -> str:
-    """Format one line of the table."""
+    """Format one line of the table; a label that is too long for it gets one of its own."""
+    if len(label) > LABEL:
+        return f"{label}\n{line('', cells)}"
     return (
         label.ljust(LABEL) + "".join(c.rjust(w) for c, w in zip(cells, WIDTHS, strict=True))
     ).rstrip()

@@ -11,8 +11,10 @@ from vmp.control.counters import parse_progress
 PROGRAMS = CACHE / "workloads"
 
 # Settings of all points, to compare.
-STOCK = "flush=stock,scan=stock,aging=continue,writeback=stock,throttle=stock"
-ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all"
+STOCK = (
+    "flush=stock,scan=stock,aging=continue,writeback=stock,throttle=stock,unmap=stock,young=stock"
+)
+ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all,unmap=batch,young=batch"
 
 # Fields of fio's terse output, version 3: KiB read and KiB written so far.
 FIO_VERSION, FIO_READ, FIO_WRITTEN = 0, 5, 46
@@ -38,7 +40,8 @@ class Workload:
     """A command that runs until it is killed, and what it runs in.
 
     In the command's words ab replaces {programs} by the directory of what tools/workloads builds,
-    {directory} by where the disk is mounted and {progress} by the file to count in.
+    {directory} by where the disk is mounted, {progress} by the file to count in and {folio} by
+    the size of large folios in KiB.
     """
 
     command: tuple[str, ...]
@@ -46,18 +49,23 @@ class Workload:
     program: str = ""  # what has to be installed, where it is not the command's first word
     memory: str = "64M"  # the cgroup's limit unless --memory is given
     swap: str = "any"  # "needed", "none" (it gets none) or "any"
-    disk: bool = False  # whether it works on a disk
+    disk: str = ""  # the file system of the disk that it works on, if it does
     progress: Callable[[str], float | None] | None = None  # parses {progress}; None: no such file
+    pages_out: bool = False  # reclaims its memory itself: there is no limit to meet
 
     def compiled(self) -> bool:
         """Tell if a program of tools/workloads is needed."""
         return any("{programs}" in word for word in self.command)
 
-    def words(self, places: dict[str, Path]) -> list[str]:
+    def large(self) -> bool:
+        """Tell if it is about large folios, of a size that is chosen."""
+        return "{folio}" in self.command
+
+    def words(self, places: dict[str, Path | int]) -> list[str]:
         """Return the command with the places put in; other braces stay as they are."""
         words = list(self.command)
-        for name, path in places.items():
-            words = [word.replace(f"{{{name}}}", str(path)) for word in words]
+        for name, place in places.items():
+            words = [word.replace(f"{{{name}}}", str(place)) for word in words]
         return words
 
 
@@ -70,8 +78,23 @@ def pressure(options: str, title: str, memory: str) -> Workload:
         title=title,
         memory=memory,
         swap="none",
-        disk=True,
+        disk="ext4",
         progress=parse_progress,
+    )
+
+
+def large(kind: str, options: str, title: str, swap: str = "any", limit: str = "") -> Workload:
+    """Return a workload of the program large; `limit` is that of memory, '' to page out itself."""
+    command = f"{{programs}}/large --kind {kind} {options} --folio {{folio}} --progress"
+    return Workload(
+        command=(*command.split(), "{progress}", *(["--limit"] if limit else [])),
+        program="make",
+        title=title,
+        memory=limit or "512M",
+        swap=swap,
+        disk="xfs" if kind == "file" else "",
+        progress=parse_progress,
+        pages_out=not limit,
     )
 
 
@@ -103,8 +126,19 @@ WORKLOADS = {
         title="fio zipf:1.1 on 384 MiB, 95 % reads, 4 jobs",
         memory="128M",
         swap="none",
-        disk=True,
+        disk="ext4",
         progress=fio_operations,
+    ),
+    "large-lazyfree": large("lazyfree", "", "large folios of 16 MiB, MADV_FREE, MADV_PAGEOUT"),
+    "large-anon": large("anon", "", "large folios of 16 MiB, written, MADV_PAGEOUT", "needed"),
+    "large-file": large(
+        "file", "--file {directory}/file", "large folios of a file of 16 MiB, mapped, MADV_PAGEOUT"
+    ),
+    "large-file-limit": large(
+        "file",
+        "--file {directory}/file --size 64",
+        "large folios of a file of 64 MiB, mapped, written and read",
+        limit="32M",
     ),
 }
 

@@ -3,8 +3,9 @@
 
 A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole
 machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat),
-`cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`. vmstat.pgpgin is in
-KiB, for all reads of block devices together.
+`cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`; `instructions`, the
+memcg's, where the clocks count these. vmstat.pgpgin is in KiB, for all reads of block devices
+together.
 """
 
 import os
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import Failure
+from vmp.common import ICOUNT, Failure
 from vmp.control.debugfs import Control
 from vmp.control.marker import Marker
 
@@ -27,7 +28,7 @@ MEMCG = (
     "pgmajfault"
 ).split()
 IRQ = ("TLB", "CAL")
-CPU = ("system_usec", "user_usec")
+CPU = ("system_usec", "user_usec", "usage_usec")
 PROGRESS_TAIL = 8192  # bytes at the end of a progress file that are parsed
 
 
@@ -127,6 +128,8 @@ class Counters:
         values: dict[str, float] = {"time": time.monotonic()}
         for source, counts in sources.items():
             values |= {f"{source}.{name}": value for name, value in counts.items()}
+        if os.environ.get(ICOUNT):
+            values["instructions"] = values["cpu.usage_usec"] * 1000
         if self.progress:
             values["progress"] = self.progress.read()
         return values

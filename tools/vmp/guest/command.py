@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vmp.common import CACHE, OUT, Command, Failure, Parser, Usage
+from vmp.common import CACHE, ICOUNT, OUT, Command, Failure, Parser, Usage
 from vmp.guest.kernel import build_kernel, build_module, kernel_inputs
 from vmp.guest.log import (
     MAX_CPUS,
@@ -43,6 +43,7 @@ def options(parser: Parser) -> None:
         help="nodes that share CPUs and memory evenly (default: 1)")  # fmt: skip
     add("--memory", default="2G", metavar="SIZE", help="memory, as in 2G (default) or 512M")
     add("--disk", metavar="SIZE[:IOPS]", help="an empty disk /dev/vda, with a limit of requests/s")
+    add("--icount", action="store_true", help="let the guest's clocks count instructions")
     add("--module", type=Path, metavar="DIR", help="load the module from there, built already")
     add("--no-load", action="store_true", help="don't build and load the module")
     add("--timeout", type=int, default=600, metavar="SEC", help="end the guest (default: 600)")
@@ -95,11 +96,15 @@ def attempt(
         }
         if module:
             environment["VMP_MODULE_DIR"] = str(module)
+        if arguments.icount:
+            environment[ICOUNT] = "1"
         load = not arguments.no_load
         script = guest_script(arguments.command, environment, Path.cwd(), load, leaks)
         (directory / "script").write_text(script)
         log.touch()
-        machine = Machine(arguments.cpus, arguments.memory, arguments.numa, arguments.disk)
+        machine = Machine(
+            arguments.cpus, arguments.memory, arguments.numa, arguments.disk, arguments.icount
+        )
         command = qemu_command(machine, kernel, directory, log)
         qemu_status = run_guest(command, directory, arguments.timeout)
         status_file = directory / "status"

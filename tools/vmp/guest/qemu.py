@@ -38,6 +38,7 @@ class Machine:
     memory: str  # as in 2G
     nodes: int = 1
     disk: str | None = None  # SIZE[:IOPS]
+    icount: bool = False  # its clocks count instructions
 
 
 def kvm_usable() -> bool:
@@ -103,6 +104,7 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     command += ["--qemu-opts"]
     for channel, path in channels.items():
         command += ["-set", f"chardev.{channel}.path={path}"]
+    command += ["-icount", "shift=0,sleep=off"] if machine.icount else []
     command += disk_options(machine.disk, directory) if machine.disk else []
     if machine.nodes > 1:
         command += numa_options(machine.nodes, machine.cpus, machine.memory)
