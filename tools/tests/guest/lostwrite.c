@@ -2,6 +2,9 @@
 /*
  * Proves that no write is lost that goes through a stale TLB entry: threads
  * write without pause to pages that others page out, and miss none of it.
+ *
+ * lostwrite anon|shmem|large SECONDS. Large: each window is in memory that was mapped anew, for
+ * pages that were paged out come back as small folios.
  */
 #include "guest.h"
 
@@ -23,6 +26,21 @@
 static uint64_t expected[MAX_WRITERS][PMD_PAGES];
 static uint64_t nr_writes[MAX_WRITERS], nr_lost[MAX_WRITERS];
 static char *mem;
+static bool large;
+
+static void get_fresh(size_t writer)
+{
+	char *own = mem + writer * PMD;
+	size_t i;
+
+	if (mmap(own, PMD, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		die("mmap");
+	memset(expected[writer], 0, sizeof(expected[writer]));
+	/* what is read first is a zero page */
+	for (i = 0; i < PMD_PAGES; i++)
+		*(volatile uint64_t *)(own + i * PAGE) = 0;
+}
 
 static unsigned int write_window(size_t writer, size_t first)
 {
@@ -53,6 +71,8 @@ static void *write_pages(void *arg)
 		size_t first = rand_r(&seed) % (PMD_PAGES - WINDOW);
 		double end = now() + WINDOW_SECONDS;
 
+		if (large)
+			get_fresh(writer);
 		while (now() < end)
 			nr_lost[writer] += write_window(writer, first);
 	}
@@ -103,6 +123,7 @@ int main(int argc, char **argv)
 		die("mlock");
 	mem = map_pages(nr_writers * PMD_PAGES,
 			shmem ? shmem_file(nr_writers * PMD_PAGES) : -1);
+	large = argc > 1 && !strcmp(argv[1], "large");
 	set_deadline(argc > 2 ? argv[2] : NULL);
 
 	/* Off the writers' CPUs: a switch of processes flushes a TLB. */

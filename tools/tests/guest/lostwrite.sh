@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# lostwrite.sh anon|shmem: no write is lost, whatever the policy and the LRU.
+# lostwrite.sh anon|shmem|large: no write is lost, whatever the policy and the LRU; large: in
+# folios of 64 KiB, which are unmapped at once.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
@@ -10,6 +11,13 @@ swap_new
 # Without the flush a write is lost within less: a mutant.
 seconds=2.5
 sizes=(64 512)
+if [[ $1 == large ]]; then
+	large_set always never
+	# A memcg at its limit reclaims for them, or it would get small ones.
+	echo always >"$THP/defrag"
+	set_rmap unmap batch 512
+	set_rmap young batch 512
+fi
 ! full || sizes=(stock 1 31 64 512 4096)
 for lru in mglru classic; do
 	set_lru "$lru"
@@ -22,6 +30,7 @@ for lru in mglru classic; do
 		# shellcheck disable=SC2034 # filled by name
 		declare -A before=() after=()
 		read_stats before
+		entries=$(counter unmap ptes)
 		result=$(in_memcg "$BIN/lostwrite" "$1" "$seconds" 2>&1) ||
 			fail "$lru, $max_folios: $result"
 		set_policy stock
@@ -30,5 +39,7 @@ for lru in mglru classic; do
 		[[ $max_folios == stock ]] || ((after[flushes] > before[flushes])) ||
 			fail "$lru, $max_folios: nothing was flushed"
 		check_stats
+		[[ $1 != large || $max_folios == stock ]] || (($(counter unmap ptes) > entries)) ||
+			fail "$lru, $max_folios: no entries were handled at once"
 	done
 done

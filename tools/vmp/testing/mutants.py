@@ -32,6 +32,7 @@ FLUSH, SCAN, AGING = "module/flush.c", "module/scan.c", "module/aging.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
 CONTROL, TRACE = "module/control.c", "module/trace.h"
 VMSCAN, REGISTRY = "mm/vmscan.c", "mm/vmscan_policy.c"
+RMAP = "mm/vmscan_rmap.c"
 
 MUTANTS = (
     # flush
@@ -284,6 +285,113 @@ MUTANTS = (
         "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
         "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n"
         "\tmod_delayed_work(system_wq, &off_work, on ? BRANCH_OFF_DELAY : 2);\n",
+    ),
+    # unmap
+    Mutant(
+        "unmap-no-flush",
+        RMAP,
+        "\t\tvmscan_flush_pending(mm, cleared, start);\n",
+        "",
+        "lostwrite-large",
+    ),
+    Mutant(
+        "unmap-soft-dirty",
+        RMAP,
+        "\tif (!pte_soft_dirty(pte))\n\t\tcleared = pte_clear_soft_dirty(cleared);\n",
+        "",
+        "large",
+    ),
+    Mutant(
+        "unmap-no-soft-dirty",
+        RMAP,
+        "if (pte_soft_dirty(pte))\n\t\tswp_pte",
+        "if (0)\n\t\tswp_pte",
+        "large",
+    ),
+    Mutant(
+        "unmap-past-the-end",
+        RMAP,
+        "return min_t(unsigned long, nr, max);",
+        "return nr ? max : 0;",
+        "large",
+    ),
+    Mutant(
+        "unmap-clean",
+        RMAP,
+        "\tif (pte_dirty(cleared))\n\t\tfolio_mark_dirty(folio);\n",
+        "",
+        "large",
+    ),
+    Mutant(
+        "unmap-drop-dirty",
+        RMAP,
+        "(!folio_test_dirty(folio) || (vma->vm_flags & VM_DROPPABLE))",
+        "true",
+        "large",
+    ),
+    Mutant(
+        "unmap-drop-held",
+        RMAP,
+        "return refs == 1 + maps && ",
+        "return refs && maps && ",
+        "large",
+    ),
+    Mutant(
+        "unmap-uffd",
+        RMAP,
+        "if (pte_uffd_wp(pte))\n\t\tswp_pte",
+        "if (0)\n\t\tswp_pte",
+        "large",
+    ),
+    Mutant(
+        "unmap-no-marker",
+        RMAP,
+        "(userfaultfd_wp(vma) && !vma_is_anonymous(vma))",
+        "false",
+        "large",
+    ),
+    Mutant(
+        "unmap-mixed-exclusive",
+        RMAP,
+        "PageAnonExclusive(page + i) != exclusive ||\n\t\t    ",
+        "",
+        "large",
+    ),
+    Mutant(
+        "unmap-all-exclusive",
+        RMAP,
+        "if (exclusive)\n\t\tswp_pte",
+        "if (1)\n\t\tswp_pte",
+        "large",
+    ),
+    Mutant(
+        "unmap-mlocked",
+        RMAP,
+        "(vma->vm_flags & VM_LOCKED) ||\n\t    (userfaultfd",
+        "(userfaultfd",
+        "large",
+    ),
+    Mutant(
+        "unmap-overcount",
+        "mm/swapfile.c",
+        "swap_count(map[i]) >= SWAP_MAP_MAX",
+        "0",
+        "large",
+    ),
+    Mutant(
+        "unmap-one-by-one",
+        RMAP,
+        "\treturn i;\n}\n\n/* Clears",
+        "\treturn i > 1;\n}\n\n/* Clears",
+        "large-counts",
+    ),
+    # young
+    Mutant(
+        "young-one-by-one",
+        RMAP,
+        "\t\t\treferenced += clear_young(&pvmw, nr);\n",
+        "\t\t\tnr = 1;\n\t\t\treferenced += clear_young(&pvmw, nr);\n",
+        "large-counts",
     ),
 )  # fmt: skip
 

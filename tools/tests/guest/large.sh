@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Large folios come out of reclaim in the same state, whether their page-table entries are
+# handled one by one or in batches of any size.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+# run_large CASE: sets unmapped and checked to how many entries of it are handled in batches.
+run_large() {
+	unmapped=$(counter unmap ptes)
+	checked=$(counter young ptes)
+	in_memcg "$BIN/large" "$1" "$FS/file" 1 >/dev/null || fail "$1 fails"
+	unmapped=$(($(counter unmap ptes) - unmapped))
+	checked=$(($(counter young ptes) - checked))
+}
+
+# An LRU and a number of CPUs; entries at once.
+settings=("mglru 2" "classic 1")
+sizes=(3 512)
+if ((${VMP_SCALE:-100} < 100)); then
+	settings=("mglru 2")
+	sizes=(3)
+fi
+if full; then
+	settings=({mglru,classic}" "{1,2})
+	sizes=(2 3 8 16 512)
+fi
+
+memcg_new
+swap_new
+xfs_new
+large_set always always
+for setting in "${settings[@]}"; do
+	read -r lru cpus <<<"$setting"
+	set_lru "$lru"
+	for name in $("$BIN/large"); do
+		what="$lru, $name, $cpus CPUs"
+		set_rmap unmap stock
+		set_rmap young stock
+		want=$(in_memcg "$BIN/large" "$name" "$FS/file" "$cpus" 2>&1) ||
+			fail "$what, stock: $want"
+		for size in "${sizes[@]}"; do
+			set_rmap unmap batch "$size"
+			set_rmap young batch "$size"
+			before=$(counter unmap ptes)
+			got=$(in_memcg "$BIN/large" "$name" "$FS/file" "$cpus" 2>&1) ||
+				fail "$what, batches of $size: $got"
+			[[ $got == "$want" ]] || fail "$what, batches of $size: got $got instead of $want"
+			entries=$(($(counter unmap ptes) - before))
+			# Pages that leave a marker behind are stock's.
+			((entries)) || [[ $name == shmem-uffd ]] ||
+				fail "$what, batches of $size: nothing in a batch"
+		done
+		echo "$what: $entries entries in batches, $want"
+	done
+done
+
+# Each of the two points and each kind of folio alone.
+set_lru mglru
+set_rmap unmap batch
+set_rmap young stock
+run_large forked
+((unmapped && !checked)) || fail "unmap alone: $unmapped entries unmapped, $checked checked at once"
+declare -A cases=([lazyfree]=lazyfree [anon]=dirty [file]=file-clean)
+for only in none "${!cases[@]}"; do
+	set_kinds "$only"
+	for kind in "${!cases[@]}"; do
+		run_large "${cases[$kind]}"
+		[[ $kind == "$only" ]] || ((!unmapped)) ||
+			fail "kinds $only: $unmapped entries of $kind at once"
+		[[ $kind != "$only" ]] || ((unmapped)) || fail "kinds $only: none at once"
+	done
+done
+set_kinds lazyfree,anon,file
+set_rmap unmap stock
+set_rmap young batch
+run_large forked
+((!unmapped && checked)) || fail "young alone: $unmapped entries unmapped, $checked checked at once"
