@@ -4,6 +4,7 @@
 from typing import Any
 
 import pytest
+from vmp.demo import large
 from vmp.demo.command import COMMANDS
 from vmp.demo.verdicts import TITLES, closing, verdict
 
@@ -89,3 +90,26 @@ def test_a_missing_figure_is_a_miss(name: str, key: str) -> None:
     held, lines = verdict(name, report(**{key: nothing}))
     assert held.count(False) == 1
     assert "- before, - after" in lines or "- with all events off" in lines
+
+
+def counted(ratio: float | None) -> dict[str, dict[str, Any]]:
+    """Return reports in which batch takes so much of what stock takes; None: it has no figure."""
+    rows = {goal.key: {"before": 1000.0, "after": ratio and 1000 * ratio} for goal in large.GOALS}
+    summary = {"rows": [{"key": key, **row} for key, row in rows.items()]}
+    return {run: {"summary": summary} for run in large.COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "number"), [(0.25, len(large.GOALS)), (0.9, 2), (1.0, 0), (None, 0)]
+)
+def test_large_folios_are_judged_by_the_ratio(ratio: float | None, number: int) -> None:
+    held, text = large.table(counted(ratio))
+    assert sum(held) == number
+    assert text.count("MISSED") == len(large.GOALS) - number
+
+
+def test_each_goal_of_large_folios_has_its_run() -> None:
+    assert {goal.run for goal in large.GOALS} == large.COMMANDS.keys()
+    for goal in large.GOALS:
+        functions = goal.key.split(".")[1]
+        assert functions in large.COMMANDS[goal.run].split("--functions ")[1].split(",")
