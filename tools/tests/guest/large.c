@@ -483,12 +483,14 @@ static const struct {
 	{ "shmem-uffd", shmem_uffd },
 };
 
+static volatile bool spins;
+
 static void *spin(void *arg)
 {
 	(void)arg;
 	pin_to_cpu(1);
 	while (true)
-		;
+		spins = true;
 	return NULL;
 }
 
@@ -509,8 +511,11 @@ int main(int argc, char **argv)
 			break;
 	if (i == NR_CASES)
 		quit(1, "no case '%s'", argv[1]);
-	if (!strcmp(argv[3], "2"))
+	if (!strcmp(argv[3], "2")) {
 		start_thread(spin, NULL);
+		while (!spins)
+			sched_yield();
+	}
 	/* what is added to the LRU by one CPU is on it when the same reclaims */
 	pin_to_cpu(0);
 	mem = map_pages(NR_PAGES, -1);
