@@ -32,16 +32,15 @@ static unsigned int gens[NR_PAGES];
 static bool may_be_zero[NR_PAGES], not_inherited[NR_PAGES];
 static const char *file_name;
 
-static uint64_t entry(size_t i)
+static void read_entries(uint64_t entries[NR_PAGES])
 {
-	off_t offset = (uintptr_t)(mem + i * PAGE) / PAGE * sizeof(uint64_t);
+	off_t offset = (uintptr_t)mem / PAGE * sizeof(*entries);
+	ssize_t size = NR_PAGES * sizeof(*entries);
 	int fd = open("/proc/self/pagemap", O_RDONLY);
-	uint64_t found;
 
-	if (fd < 0 || pread(fd, &found, sizeof(found), offset) != sizeof(found))
+	if (fd < 0 || pread(fd, entries, size, offset) != size)
 		die("pagemap");
 	close(fd);
-	return found;
 }
 
 static bool bit(uint64_t number, unsigned int nr)
@@ -49,10 +48,9 @@ static bool bit(uint64_t number, unsigned int nr)
 	return number >> nr & 1;
 }
 
-static const char *state(size_t i)
+static const char *state(uint64_t found)
 {
 	static char text[8];
-	uint64_t found = entry(i);
 	char *end = text;
 
 	*end++ = bit(found, ENTRY_PRESENT) ? 'P' : bit(found, ENTRY_SWAP) ? 'S' : '-';
@@ -69,12 +67,14 @@ static const char *state(size_t i)
 /* All pages' states, a number before those that are so many times the same. */
 static void tell(const char *when)
 {
+	uint64_t entries[NR_PAGES];
 	char last[8] = "";
 	size_t i, same = 0;
 
+	read_entries(entries);
 	printf("%s:", when);
 	for (i = 0; i <= NR_PAGES; i++) {
-		const char *text = i < NR_PAGES ? state(i) : "";
+		const char *text = i < NR_PAGES ? state(entries[i]) : "";
 
 		if (same && strcmp(text, last)) {
 			printf(" %zu%s", same, last);
