@@ -51,7 +51,7 @@ def where(shown: Path) -> str:
 
 def arguments(parser: Parser) -> None:
     """Tell the parser how long it takes."""
-    parser.epilog = "Takes about fourteen minutes once the kernel is built."
+    parser.epilog = "Takes about fifteen minutes once the kernel is built."
 
 
 def measure(what: str, options: list[str], runs: list[str], timeout: int) -> None:
