@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vmp.common import Failure
+from vmp.control.debugfs import parse_choices
 
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 DEFAULT_KIB = 64
@@ -19,11 +20,6 @@ def sizes() -> dict[int, Path]:
     return {int(path.parent.name.removeprefix("hugepages-")[:-2]): path for path in files}
 
 
-def chosen(text: str) -> str:
-    """Return the word of `text` that is in brackets."""
-    return text.partition("[")[2].partition("]")[0]
-
-
 @contextmanager
 def held_folios(kib: int) -> Iterator[None]:
     """Have folios of `kib` KiB and no others but single pages; then restore what was set.
@@ -35,7 +31,7 @@ def held_folios(kib: int) -> Iterator[None]:
         offered = ", ".join(map(str, sorted({PAGE_KIB, *found})))
         lacks = "" if found else ", for it lacks transparent huge pages"
         raise Failure(f"this kernel makes no folios of {kib} KiB: --folio takes {offered}{lacks}")
-    before = {path: chosen(path.read_text()) for path in found.values()}
+    before = {path: parse_choices(path.read_text())[0] or "never" for path in found.values()}
     try:
         for path in found.values():
             path.write_text("never")
