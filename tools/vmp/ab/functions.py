@@ -58,6 +58,7 @@ class Functions:
         if NO_FILTER not in self.filter():
             raise Failure("--functions needs set_ftrace_filter, and somebody uses it: empty it")
         names = {name for group in self.groups for name in group}
+        self.sleep_time = (self.path / "options/sleep-time").read_text()
         try:
             for name in sorted(names):
                 try:
@@ -79,7 +80,7 @@ class Functions:
 
     def __exit__(self, *_: object) -> None:
         self.write("function_profile_enabled", "0")
-        self.write("options/sleep-time", "1")
+        self.write("options/sleep-time", self.sleep_time)
         self.write("set_ftrace_filter", "")
 
     def start(self) -> None:
