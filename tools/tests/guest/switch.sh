@@ -8,12 +8,9 @@ switch_clean_up() {
 	local status=$?
 
 	rm -f "$WORK/switching"
-	echo "$huge_before" >"$huge"
 	clean_up "$status"
 }
 trap switch_clean_up EXIT
-huge=$THP/hugepages-64kB/enabled
-huge_before=$(chosen "$huge")
 
 # does POINT NAME [BEFORE]: the policy that has been set does something, now or earlier.
 does() { wait_until above "$1" "$2" "${3:-0}" || fail "$1: no $2:$(tail -n +1 "$POLICY"/*/stats)"; }
@@ -49,7 +46,7 @@ for ((i = 0; i < 2; i++)); do
 done
 wait "${switchers[@]}" || fail "the probe can't be set or removed"
 # For unmap and young.
-echo always >"$huge"
+large_set always never
 load_start
 : >"$WORK/switching"
 switch_on &
