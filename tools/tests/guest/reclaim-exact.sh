@@ -40,12 +40,12 @@ judge() {
 	[[ $scan == stock ]] || (($3 <= $2 + $4)) || fail "$1: that is more than $4 pages too many"
 }
 
-# Sets stolen.
+# check_reclaim PAGES [OPTION]: sets stolen.
 check_reclaim() {
 	local asked=$1 before
 
 	before=$(pages_stolen)
-	echo $((asked * 4096)) >"$VMP_MEMCG/memory.reclaim" || fail "$label: not all reclaimed"
+	echo $((asked * 4096)) "${@:2}" >"$VMP_MEMCG/memory.reclaim" || fail "$label: not all reclaimed"
 	stolen=$(($(pages_stolen) - before))
 	judge "$label, memory.reclaim" "$asked" "$stolen" $((cluster - 1 + batch))
 	((stolen >= asked)) || fail "$label: success, but not all reclaimed"
@@ -112,6 +112,10 @@ for kind in shmem file; do
 		check_reclaim $((6 * mib_pages))
 		check_reclaim 64
 		check_high_write $((2 * mib_pages))
+		# So little that it takes one or two passes which the kernel watches.
+		for asked in {96..152..8}; do
+			check_high_write "$asked"
+		done
 		check_high_task $((2 * mib_pages))
 		set_scan stock continue
 		read_stats after scan
@@ -150,7 +154,8 @@ for lru in mglru classic; do
 		set_max_folios "$max_folios"
 		set_policy batch
 		read_stats before
-		check_reclaim $((3 * mib_pages))
+		# Of the holder's memory, not of the files that it has read.
+		check_reclaim $((3 * mib_pages)) swappiness=200
 		set_policy stock
 		read_stats after
 		deferred=$((after[deferred] - before[deferred]))
