@@ -38,6 +38,14 @@ writes_more() {
 	((written > $1 + 1000))
 }
 
+# large_does POINT BEFORE: the policy handles entries at once, now or earlier. Not the load's:
+# what it swaps in is small, so that its large folios are soon gone.
+large_does() {
+	VMP_MEMCG=$CGROUPS/large in_memcg "$BIN/large" forked "$FS/file" 1 >/dev/null ||
+		fail "$1: large folios can't be reclaimed"
+	above "$1" batches "$2" || fail "$1: no batches:$(tail -n +1 "$POLICY"/*/stats)"
+}
+
 # Before the load: QEMU has lost guests that ran the code which the probe changes.
 switchers=()
 for ((i = 0; i < 2; i++)); do
@@ -78,10 +86,12 @@ does flush deferred "${before[deferred]}"
 set_throttle feedback all
 does writeback batches
 set_kinds lazyfree,anon,file
+mkdir "$CGROUPS/large"
 for point in unmap young; do
 	set_rmap "$point" batch
-	does "$point" batches "$(counter "$point" batches)"
+	large_does "$point" "$(counter "$point" batches)"
 done
+rmdir "$CGROUPS/large"
 set_scan budget continue
 does aging sync
 set_scan budget async
