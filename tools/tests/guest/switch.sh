@@ -38,8 +38,8 @@ writes_more() {
 	((written > $1 + 1000))
 }
 
-# large_does POINT BEFORE: the policy handles entries at once, now or earlier. Not the load's:
-# what it swaps in is small, so that its large folios are soon gone.
+# large_does POINT BEFORE: the policy handles entries of large folios at once: BEFORE is how many
+# batches there were. Not the load's: what it swaps in is small, so they are soon gone.
 large_does() {
 	VMP_MEMCG=$CGROUPS/large in_memcg "$BIN/large" forked "$FS/file" 1 >/dev/null ||
 		fail "$1: large folios can't be reclaimed"
