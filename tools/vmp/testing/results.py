@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Results of tests, one line each as they come, and the count and the minutes at the end."""
 
-import os
 import resource
 import threading
 import time
@@ -10,12 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vmp.common import Failure
-
-
-def stolen() -> float:
-    """Return how long CPUs of this machine had work while its host ran others, in seconds."""
-    with open("/proc/stat", encoding="ascii") as stat:
-        return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+from vmp.guest.starvation import stolen
 
 
 class Report:
