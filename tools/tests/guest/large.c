@@ -25,6 +25,16 @@ struct pin_longterm_test {
 };
 #define PIN_LONGTERM_TEST_START	_IOW('g', 7, struct pin_longterm_test)
 
+/* nor is that of the HMM test driver, a device with a page table of its own */
+struct hmm_dmirror_cmd {
+	uint64_t addr;
+	uint64_t ptr;
+	uint64_t npages;
+	uint64_t cpages;
+	uint64_t faults;
+};
+#define HMM_DMIRROR_READ	_IOWR('H', 0, struct hmm_dmirror_cmd)
+
 enum { ENTRY_SOFT_DIRTY = 55, ENTRY_WP = 57, ENTRY_FILE = 61, ENTRY_SWAP, ENTRY_PRESENT };
 
 static char *mem;
@@ -366,15 +376,76 @@ static void lazyfree_held(void)
 	page_out(mem, NR_PAGES);
 }
 
-static void pinned(void)
+static void pin_page(size_t i)
 {
-	struct pin_longterm_test pin = { .addr = (uintptr_t)(mem + 5 * PAGE), .size = PAGE };
+	struct pin_longterm_test pin = { .addr = (uintptr_t)(mem + i * PAGE), .size = PAGE };
 	int fd = open("/sys/kernel/debug/gup_test", O_RDWR);
 
-	write_all();
 	if (fd < 0 || ioctl(fd, PIN_LONGTERM_TEST_START, &pin))
 		die("gup_test");
+}
+
+static void pinned(void)
+{
+	write_all();
+	pin_page(5);
 	page_out(mem, NR_PAGES);
+}
+
+/*
+ * Back from the swap cache, which they are still in if the device takes its time. Reclaim
+ * looks for pins before it brings a folio there, so now it meets this one while it unmaps.
+ */
+static void pinned_again(void)
+{
+	write_all();
+	page_out(mem, NR_PAGES);
+	check_all();
+	/* the first: stock meets it before it unmaps any, too */
+	pin_page(0);
+	page_out(mem, NR_PAGES);
+}
+
+/* The device reads so many pages from the i-th on. Returns how often it missed an entry. */
+static uint64_t device_read(int fd, size_t i, size_t nr)
+{
+	static char read[NR_PAGES * PAGE];
+	struct hmm_dmirror_cmd cmd = {
+		.addr = (uintptr_t)(mem + i * PAGE),
+		.ptr = (uintptr_t)read,
+		.npages = nr,
+	};
+
+	if (ioctl(fd, HMM_DMIRROR_READ, &cmd) || cmd.cpages != nr)
+		die("HMM_DMIRROR_READ");
+	return cmd.faults;
+}
+
+/* What reclaim takes from the process, an MMU notifier has to take from the device. */
+static void mirrored(void)
+{
+	int fd = open("/dev/hmm_dmirror0", O_RDWR);
+	uint64_t entries[NR_PAGES];
+	size_t i, nr_taken = 0;
+
+	if (fd < 0)
+		die("/dev/hmm_dmirror0");
+	write_all();
+	device_read(fd, 0, NR_PAGES);
+	if (device_read(fd, 0, NR_PAGES))
+		quit(1, "the device keeps no entries");
+	page_out(mem, NR_PAGES);
+	read_entries(entries);
+	for (i = 0; i < NR_PAGES; i++) {
+		if (bit(entries[i], ENTRY_PRESENT))
+			continue;
+		nr_taken++;
+		if (!device_read(fd, i, 1))
+			quit(EXIT_DATA, "the device still reads page %zu, which is reclaimed", i);
+	}
+	if (!nr_taken)
+		quit(1, "no page was reclaimed");
+	close(fd);
 }
 
 static void map_file(int flags)
@@ -476,6 +547,8 @@ static const struct {
 	{ "lazyfree-dirty", lazyfree_dirty },
 	{ "lazyfree-held", lazyfree_held },
 	{ "pinned", pinned },
+	{ "pinned-again", pinned_again },
+	{ "mirrored", mirrored },
 	{ "file-clean", file_clean },
 	{ "file-dirty", file_dirty },
 	{ "file-private", file_private },

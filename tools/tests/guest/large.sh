@@ -31,6 +31,7 @@ memcg_new
 swap_new
 xfs_new
 large_set always always
+modprobe test_hmm
 for setting in "${settings[@]}"; do
 	read -r lru cpus <<<"$setting"
 	set_lru "$lru"
@@ -78,3 +79,20 @@ set_rmap unmap stock
 set_rmap young batch
 run_large forked
 ((!unmapped && checked)) || fail "young alone: $unmapped entries unmapped, $checked checked at once"
+
+# A device that takes its time, unlike zram: what was paged out stays in the swap cache.
+set_rmap young stock
+truncate -s 64M "$WORK/swap"
+mkswap "$WORK/swap" >/dev/null
+loop=$(losetup -f --show "$WORK/swap")
+trap 'status=$?; swapoff "$loop" || true; losetup -d "$loop"; rm "$WORK/swap"; clean_up $status' EXIT
+swapon -p 10 "$loop"
+nothing_swapped() { (($(awk -v "name=$loop" '$1 == name { print $4 }' /proc/swaps) == 0)); }
+for policy in stock "batch 3" "batch 512"; do
+	# shellcheck disable=SC2086 # two words
+	set_rmap unmap $policy
+	got=$(in_memcg "$BIN/large" pinned-again "$FS/file" 1 2>&1) || fail "$policy: $got"
+	[[ $got == *"reclaimed: 16P"*S* ]] ||
+		fail "$policy: $got instead of a pinned folio in memory and others in swap"
+	wait_until nothing_swapped || fail "$policy: swap counts stay behind"
+done

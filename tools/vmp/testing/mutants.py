@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vmp.common import OUT, Failure, Words
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
-from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.log import LOST_GUEST
 from vmp.testing.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
 from vmp.testing.results import Report
 
@@ -372,6 +372,27 @@ MUTANTS = (
         "large",
     ),
     Mutant(
+        "unmap-pinned",
+        RMAP,
+        "keep = exclusive && !share(folio, page, nr);",
+        "share(folio, page, nr);",
+        "large",
+    ),
+    Mutant(
+        "unmap-keep-count",
+        RMAP,
+        "\t\t\t\tswap_free_nr(entry, nr);\n",
+        "\t\t\t\t;\n",
+        "large",
+    ),
+    Mutant(
+        "unmap-half-notified",
+        RMAP,
+        "0, vma->vm_mm, address, end);",
+        "0, vma->vm_mm, address, address + PAGE_SIZE);",
+        "large",
+    ),
+    Mutant(
         "unmap-overcount",
         "mm/swapfile.c",
         "swap_count(map[i]) >= SWAP_MAP_MAX",
@@ -438,7 +459,7 @@ def caught_by(mutant: Mutant) -> str:
             judge_kunit(said)
         except Failure as failure:
             return f"{mutant.test}: {kunit_case(str(failure))}"
-    if status == STALE_BREAKPOINT or not re.search(r"^ok 1 - ", text, re.MULTILINE):
+    if status == LOST_GUEST or not re.search(r"^ok 1 - ", text, re.MULTILINE):
         raise Failure(f"tools/vm ended with status {status}: {log}")
     return ""
 
