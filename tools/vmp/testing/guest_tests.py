@@ -77,8 +77,10 @@ def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
     ended = failed = 0
     for line in text.splitlines():
         result = KTAP.match(line)
-        if result and result[2].endswith("# SKIP"):
-            report.note(f"{label}: {result[2]}: {'; '.join(comments)}")
+        if result and result[2].endswith(" # SKIP"):
+            name = result[2].removesuffix(" # SKIP")
+            # the last line is how long it took
+            report.skip(f"{label}: {name}", "; ".join(comments[:-1]))
         elif result:
             failed += bool(result[1])
             took = (

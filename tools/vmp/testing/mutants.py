@@ -29,6 +29,7 @@ class Mutant(Edit):
 
 
 FLUSH, SCAN, AGING = "module/flush.c", "module/scan.c", "module/aging.c"
+SCAN_6_12 = "module/scan_6_12.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
 CONTROL, TRACE = "module/control.c", "module/trace.h"
 VMSCAN, REGISTRY = "mm/vmscan.c", "mm/vmscan_policy.c"
@@ -200,14 +201,28 @@ MUTANTS = (
         "",
         "slow-disk",
     ),
+    # the loop of 6.12
+    Mutant("removed-by-priority", SCAN_6_12, "online ? total >> pass->priority : total;",
+           "total >> pass->priority;"),  # fmt: skip
+    Mutant("settled-once", SCAN_6_12, "\tnote->budget = min(budget, U32_MAX);\n",
+           "\tif (!pass->nr_batches)\n\t\tnote->budget = min(budget, U32_MAX);\n"),  # fmt: skip
+    Mutant("goes-on-after-aging", SCAN_6_12, "\tif (note->aged)\n\t\treturn VMP_END_AGED;\n", ""),
+    # what a kernel has
+    Mutant("points-not-hidden", CONTROL, "return !(point->not_with & traits);", "return true;"),
+    Mutant("policies-not-hidden", CONTROL, "if (point->policies[i].only_with & ~traits)",
+           "if (false)"),  # fmt: skip
+    Mutant("shown-by-place", CONTROL, "shown.policy[shown.nr++] = i;", "shown.nr++;"),
+    Mutant("profile-unfit", CONTROL, "return fit(profiles[i].choice, traits);",
+           "return profiles[i].choice;"),  # fmt: skip
+    Mutant("nobody-stands-in", SCAN, "aging != VMP_AGING_CONTINUE);", "false);"),
     # which policy is in force
     Mutant(
         "control-unlocked",
         CONTROL,
         "\tmutex_lock(&control_lock);\n\tchoice = current_choice;\n"
-        "\tchoice.policy[point] = policy;\n\terr = publish(&choice);\n"
+        "\tchoice.policy[point] = shown.policy[i];\n\terr = publish(&choice);\n"
         "\tmutex_unlock(&control_lock);\n",
-        "\tchoice = current_choice;\n\tchoice.policy[point] = policy;\n"
+        "\tchoice = current_choice;\n\tchoice.policy[point] = shown.policy[i];\n"
         "\terr = publish(&choice);\n",
         "switch",
         True,
