@@ -27,7 +27,7 @@ from vmp.testing.results import Report
 # The static key of each policy point, and how many branches on it the functions have that ask,
 # with what the compiler inlines into them.
 POINTS = {
-    "vmscan_flush_key": {"shrink_folio_list": 3},
+    "vmscan_flush_key": {"shrink_folio_list": 4},
     "vmscan_scan_key": {"try_to_shrink_lruvec": 1, "isolate_folios": 4},
     "vmscan_evicted_key": {"isolate_folios": 2, "evict_folios": 4},
     "vmscan_throttle_key": {"shrink_node": 2},
@@ -42,9 +42,11 @@ TOUCHED = ("vmscan", "rmap", "swapfile")
 # Called where folios wait, which nothing but a policy has them do, and not behind a branch: that
 # may go off meanwhile.
 UNBRANCHED = "vmscan_flush_next"
-OURS = re.compile(r"\bcall.*<((?:policy_|vmscan_(?:flush|scan|evicted|throttle|unmap|young))\w*)")
+OURS = re.compile(
+    r"\bcall.*<((?:policy_|vmscan_(?:flush|scan|shrink|evicted|throttle|unmap|young))\w*)"
+)
 # What a reviewer is asked to read, in lines, and the growth of vmscan.o, in percent.
-MOST_CHANGED, MOST_NEW, MOST_GROWTH = 360, 1300, 4
+MOST_CHANGED, MOST_NEW, MOST_GROWTH = 250, 1500, 4
 NEW_WARNINGS = ("W=1", "mm/vmscan.o", "mm/vmscan_policy.o", "mm/vmscan_rmap.o")
 JUMP_ENTRY = struct.Struct("<iiq")  # struct jump_entry: code, target, key, each relative to itself
 
