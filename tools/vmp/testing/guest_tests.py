@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
-from vmp.guest.kernel import Edit, build_kernel, build_module, find_version, kernel_inputs, source
+from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
+from vmp.guest.sources import find_version
 from vmp.testing import faults
 from vmp.testing.results import Report
 

@@ -32,7 +32,7 @@ FLUSH, SCAN, AGING = "module/flush.c", "module/scan.c", "module/aging.c"
 SCAN_6_12 = "module/scan_6_12.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
 CONTROL, TRACE = "module/control.c", "module/trace.h"
-VMSCAN, REGISTRY = "mm/vmscan.c", "mm/vmscan_policy.c"
+VMSCAN, REGISTRY, PASS = "mm/vmscan.c", "mm/vmscan_policy.c", "mm/vmscan_pass.c"
 RMAP = "mm/vmscan_rmap.c"
 
 MUTANTS = (
@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant("never-enough", SCAN, "if (pass->enough)", "if (false)", "reclaim-exact"),
     Mutant(
         "enough-of-all-nodes",
-        VMSCAN,
+        PASS,
         "sc->batch.nr_before + pass->nr_reclaimed >=",
         "sc->nr_reclaimed >=",
         "numa",
@@ -136,7 +136,7 @@ MUTANTS = (
         "idle-rotate",
     ),
     Mutant("a-page-is-enough", REGISTRY, "pass->nr_moved < share", "!pass->nr_moved", "idle-one"),
-    Mutant("in-the-way-unnoticed", VMSCAN, "swappiness && (sc->gfp_mask & __GFP_IO);",
+    Mutant("in-the-way-unnoticed", PASS, "swappiness && (sc->gfp_mask & __GFP_IO);",
            "swappiness;", "noio"),
     # aging
     Mutant("no-drain", QUEUE, "\tflush_workqueue(queue->wq);\n", "", "slow-aging"),
@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant("batches-not-counted", WRITEBACK, "\t\tflags |= VMSCAN_COUNT;\n", "\t\t{}\n",
            "slow-disk"),  # fmt: skip
     # throttle
-    Mutant("no-sleep", VMSCAN, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
+    Mutant("no-sleep", PASS, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
     Mutant(
         "kswapd-impatient",
         THROTTLE,
@@ -290,16 +290,16 @@ MUTANTS = (
         "one-work-for-both",
         REGISTRY,
         "\tset_branches(false);\n"
-        "\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
-        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
+        "\tmod_delayed_work(system_long_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
+        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_NAMESPACE);\n\n"
         "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n\tif (on)\n"
-        "\t\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\telse\n"
-        "\t\tqueue_work(system_wq, &on_work);\n",
+        "\t\tmod_delayed_work(system_long_wq, &off_work, BRANCH_OFF_DELAY);\n\telse\n"
+        "\t\tqueue_work(system_long_wq, &on_work);\n",
         "\tset_branches(false);\n\tschedule_timeout_uninterruptible(1);\n"
-        "\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
-        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
+        "\tmod_delayed_work(system_long_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
+        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_NAMESPACE);\n\n"
         "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n"
-        "\tmod_delayed_work(system_wq, &off_work, on ? BRANCH_OFF_DELAY : 2);\n",
+        "\tmod_delayed_work(system_long_wq, &off_work, on ? BRANCH_OFF_DELAY : 2);\n",
     ),
     # unmap
     Mutant(

@@ -7,7 +7,9 @@ import tempfile
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, run
-from vmp.guest.kernel import build_kernel, build_module, find_version, hook_patches, hooked_source
+from vmp.guest.hooks import hook_patches
+from vmp.guest.kernel import build_kernel, build_module, hooked_source
+from vmp.guest.sources import find_version
 from vmp.testing.results import Report
 
 TOOLS = REPO / "tools"
@@ -133,8 +135,9 @@ def pip_install() -> None:
 
 def run_all(report: Report, _full: bool) -> None:
     """Run the static checks."""
-    tree = hooked_source(find_version(None))
-    for patch in hook_patches(None):
+    version = find_version(None)
+    tree = hooked_source(version)
+    for patch in hook_patches(version.series):
         with report.check(f"checkpatch --strict {patch.name}"):
             checkpatch(tree, [patch])
     with report.check("checkpatch --strict module kunit"):

@@ -277,6 +277,7 @@ struct vmscan_walk {
  *	stock follows a pass that has not @enough, has made no generation, and moved less
  *	than its share, SWAP_CLUSTER_MAX pages at most: no policy can idle into an OOM
  *	kill. It follows, too, where no set is left to ask.
+ *	Proactive reclaim of anonymous memory alone is left to stock where there is such.
  * @pass_ended: such a pass has ended, maybe not by this set. True: rotate, in any case.
  * @evicted: what to do after an eviction batch of the multi-gen LRU. Without it, dirty
  *	folios are handled as the kernel's point release does it.
