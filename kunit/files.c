@@ -13,7 +13,7 @@ struct point_case {
 
 static const struct point_case point_cases[] = {
 	{ &vmp_flush_point, "flush: stock batch" },
-	{ &vmp_scan_point, "scan: stock budget" },
+	{ &vmp_scan_point, "scan: stock budget v6.12" },
 	{ &vmp_aging_point, "aging: stop continue async" },
 	{ &vmp_writeback_point, "writeback: stock feedback" },
 	{ &vmp_throttle_point, "throttle: stock memcg all" },
@@ -66,6 +66,8 @@ static const struct choice_case choice_cases[] = {
 	{ &vmp_aging_point, "stock", -EINVAL },
 	/* all that the others take but stock */
 	{ &vmp_scan_point, "budget", VMP_SCAN_BUDGET },
+	{ &vmp_scan_point, "v6.12", VMP_SCAN_6_12 },
+	{ &vmp_scan_point, "v6.1", -EINVAL },
 	{ &vmp_aging_point, "stop", VMP_AGING_STOP },
 	{ &vmp_aging_point, "continue", VMP_AGING_CONTINUE },
 	{ &vmp_aging_point, "async", VMP_AGING_ASYNC },
@@ -87,7 +89,7 @@ KUNIT_ARRAY_PARAM(choice, choice_cases, choice_desc);
 static void choice_test(struct kunit *test)
 {
 	const struct choice_case *c = test->param_value;
-	const char *names[8];
+	const char *names[VMP_MAX_POLICIES];
 	unsigned int i;
 
 	KUNIT_ASSERT_LE(test, c->point->nr_policies, ARRAY_SIZE(names));

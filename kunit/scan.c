@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The decisions of scan=budget: how much a pass may scan, and when it ends. */
+/* The decisions of the scan policies: how much a pass may scan, and when it ends. */
 #include <kunit/test.h>
 #include <linux/limits.h>
 #include <linux/swap.h>
@@ -151,9 +151,46 @@ static void end_test(struct kunit *test)
 			c->want);
 }
 
+/* Who goes over an lruvec, and whether the aging policy matters to that. */
+static const struct loop_case {
+	const char *name;
+	enum vmp_scan scan;
+	unsigned long traits;
+	/* ours, with stop, continue, async */
+	bool walks[3];
+	bool ages;
+} loop_cases[] = {
+	{ "stock of 6.12", VMP_SCAN_STOCK, 0, { false, false, false }, false },
+	{ "stock of 7.2", VMP_SCAN_STOCK, VMSCAN_TRAIT_BUDGET, { true, false, true }, true },
+	{ "stock of 6.12 with other traits", VMP_SCAN_STOCK, ~VMSCAN_TRAIT_BUDGET,
+	  { false, false, false }, false },
+	{ "budget on 6.12", VMP_SCAN_BUDGET, 0, { true, true, true }, true },
+	{ "budget on 7.2", VMP_SCAN_BUDGET, VMSCAN_TRAIT_BUDGET, { true, true, true }, true },
+	{ "v6.12 on 7.2", VMP_SCAN_6_12, VMSCAN_TRAIT_BUDGET, { true, true, true }, false },
+};
+
+static void loop_desc(const struct loop_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(loop, loop_cases, loop_desc);
+
+static void loop_test(struct kunit *test)
+{
+	const struct loop_case *c = test->param_value;
+	enum vmp_aging aging;
+
+	for (aging = VMP_AGING_STOP; aging <= VMP_AGING_ASYNC; aging++)
+		KUNIT_EXPECT_EQ_MSG(test, vmp_scan_walks(c->scan, aging, c->traits),
+				    c->walks[aging], "aging %u", aging);
+	KUNIT_EXPECT_EQ(test, vmp_scan_ages(c->scan, c->traits), c->ages);
+}
+
 static struct kunit_case scan_cases[] = {
 	KUNIT_CASE_PARAM(budget_test, budget_gen_params),
 	KUNIT_CASE_PARAM(end_test, end_gen_params),
+	KUNIT_CASE_PARAM(loop_test, loop_gen_params),
 	{}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The aging point: when a pass of scan=budget makes a new generation, and what
+ * The aging point: when a pass of our own loop makes a new generation, and what
  * that means for the rest of the pass.
  *
  * Eviction takes from the oldest of at least three generations. Making the next
@@ -73,9 +73,9 @@ bool vmp_aging_cold(const struct vmscan_pass *pass)
  * @aging: the policy
  * @pass: the pass, with its priority and the generations
  *
- * "stop" decides as the stock loop does, which never ages at the default
+ * "stop" decides as the loop of Linux 6.12 does, which never ages at the default
  * priority, and above that keeps the youngest and the oldest generation from
- * being too large and too small a part of all. "continue" decides as Linux 7.2
+ * being too large and too small a part of all. "continue" decides as that of 7.2
  * does. "async" asks a worker when the last cold generation is about to run out;
  * not earlier, because a generation made right after another one has no pages
  * and is no use.
@@ -141,6 +141,20 @@ static void note_aged(const struct vmscan_pass *pass, struct vmp_pass_note *note
 }
 
 /**
+ * vmp_aging_begin() - the next step is to age
+ * @pass: the pass
+ * @note: what is known of it
+ */
+void vmp_aging_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note)
+{
+	const struct vmp_where where = vmp_where(pass->ops, to_vmp_set(pass->ops)->aging,
+						 pass->memcg, pass->nid);
+
+	note->before = pass->max_seq;
+	note->aging_id = trace_begin(&where, false, pass->max_seq);
+}
+
+/**
  * vmp_aging_result() - take note of what has come of the last step, if it was to age
  * @pass: the pass
  * @note: what is known of it
@@ -192,17 +206,12 @@ static bool age_later(const struct vmscan_pass *pass)
  */
 bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note)
 {
-	const struct vmp_set *set = to_vmp_set(pass->ops);
-	struct vmp_where where;
-
 	if (pass->last == VMSCAN_AGE)
 		return false;
 
-	switch (vmp_aging_decide(set->aging, pass)) {
+	switch (vmp_aging_decide(to_vmp_set(pass->ops)->aging, pass)) {
 	case VMP_AGE_NOW:
-		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
-		note->before = pass->max_seq;
-		note->aging_id = trace_begin(&where, false, pass->max_seq);
+		vmp_aging_begin(pass, note);
 		return true;
 	case VMP_AGE_LATER:
 		if (age_later(pass))
@@ -268,6 +277,7 @@ const struct vmp_point vmp_aging_point = {
 	.policies = aging_policies,
 	.nr_policies = ARRAY_SIZE(aging_policies),
 	.needs = &vmp_scan_point,
+	.in_effect = vmp_scan_ages,
 	.create_files = aging_create_files,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_aging_point);

@@ -2,10 +2,18 @@
 #ifndef _VMP_COMPAT_H
 #define _VMP_COMPAT_H
 
+#include <linux/version.h>
 #include <linux/vmscan_policy.h>
 
-#if VMSCAN_POLICY_ABI != 5
-#error "vmscan_policy supports hook ABI 5: update it, or the hooks of this kernel."
+#if VMSCAN_POLICY_ABI != 6
+#error "vmscan_policy supports hook ABI 6: update it, or the hooks of this kernel."
+#endif
+
+/* cdd30ebb1b9f ("module: Convert symbol namespace to string literal") */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define VMP_IMPORT_NS(ns)	MODULE_IMPORT_NS(ns)
+#else
+#define VMP_IMPORT_NS(ns)	MODULE_IMPORT_NS(#ns)
 #endif
 
 /*
@@ -15,6 +23,13 @@
 #pragma weak vmscan_policy_publish
 #pragma weak vmscan_policy_set_bypass
 #pragma weak vmscan_policy_bypassed
+#pragma weak vmscan_policy_traits
 #pragma weak vmscan_age_memcg
+
+/* Hooks of an older ABI have none; publishing to them fails, and says why. */
+static inline unsigned long vmp_traits(void)
+{
+	return vmscan_policy_traits ? vmscan_policy_traits() : 0;
+}
 
 #endif /* _VMP_COMPAT_H */

@@ -24,13 +24,6 @@ static const struct vmp_point *const points[VMP_NR_POINTS] = {
 	[VMP_POINT_YOUNG] = &vmp_young_point,
 };
 
-#define MAX_POLICIES	8
-
-/* For each point the index of a policy. */
-struct vmp_choice {
-	unsigned int policy[VMP_NR_POINTS];
-};
-
 struct vmp_profile {
 	const char *name;
 	struct vmp_choice choice;
@@ -61,6 +54,72 @@ static struct vmp_set *published;
 static u32 set_number;		/* of the newest set */
 static struct dentry *root;
 
+/**
+ * vmp_point_exists() - is there such a decision to take?
+ * @point: the point
+ * @traits: the kernel's
+ *
+ * Return: false where stock does by itself what the point's policies are for.
+ */
+bool vmp_point_exists(const struct vmp_point *point, unsigned long traits)
+{
+	return !(point->not_with & traits);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_point_exists);
+
+/**
+ * vmp_shown_policies() - what is there to choose from?
+ * @point: the point
+ * @traits: the kernel's
+ *
+ * Return: the policies of the point that mean something there.
+ */
+struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits)
+{
+	struct vmp_shown shown = {};
+	unsigned int i;
+
+	for (i = 0; i < point->nr_policies; i++) {
+		if (point->policies[i].only_with & ~traits)
+			continue;
+		shown.names[shown.nr] = point->policies[i].name;
+		shown.policy[shown.nr++] = i;
+	}
+
+	return shown;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_shown_policies);
+
+static struct vmp_choice fit(struct vmp_choice choice, unsigned long traits)
+{
+	unsigned int i;
+
+	for (i = 0; i < VMP_NR_POINTS; i++)
+		if (!vmp_point_exists(points[i], traits))
+			choice.policy[i] = 0;
+
+	return choice;
+}
+
+/**
+ * vmp_profile_choice() - the policies of a profile
+ * @name: its name
+ * @traits: the kernel's
+ *
+ * Return: the policy of each point, 0 for those that don't exist and without such a profile.
+ */
+struct vmp_choice vmp_profile_choice(const char *name, unsigned long traits)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(profiles); i++)
+		if (!strcmp(profiles[i].name, name))
+			return fit(profiles[i].choice, traits);
+
+	return (struct vmp_choice) {};
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_profile_choice);
+
 static const struct vmp_policy *chosen(const struct vmp_choice *choice,
 				       unsigned int point)
 {
@@ -79,7 +138,10 @@ static struct vmp_set *make_set(const struct vmp_choice *choice)
 	set->ops.owner = THIS_MODULE;
 	set->ops.name = KBUILD_MODNAME;
 	set->number = set_number + 1;
-	set->aging = choice->policy[VMP_POINT_AGING];
+	set->scan = choice->policy[VMP_POINT_SCAN];
+	/* 6.12 ages as it does, whatever is chosen */
+	set->aging = set->scan == VMP_SCAN_6_12 ? VMP_AGING_STOP :
+						  choice->policy[VMP_POINT_AGING];
 	set->feedback = choice->policy[VMP_POINT_WRITEBACK] ==
 			VMP_WRITEBACK_FEEDBACK;
 	set->throttle = choice->policy[VMP_POINT_THROTTLE];
@@ -193,17 +255,6 @@ void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where)
 	where->set = READ_ONCE(set_number);
 }
 
-static unsigned int policy_names(const struct vmp_point *point,
-				 const char **names)
-{
-	unsigned int i;
-
-	for (i = 0; i < point->nr_policies; i++)
-		names[i] = point->policies[i].name;
-
-	return point->nr_policies;
-}
-
 static unsigned int profile_names(const char **names)
 {
 	unsigned int i;
@@ -217,10 +268,13 @@ static unsigned int profile_names(const char **names)
 static int policy_show(struct seq_file *m, void *v)
 {
 	unsigned int point = (unsigned long)m->private;
-	const char *names[MAX_POLICIES];
-	unsigned int nr = policy_names(points[point], names);
+	unsigned int policy = READ_ONCE(current_choice.policy[point]);
+	struct vmp_shown shown = vmp_shown_policies(points[point], vmp_traits());
+	unsigned int i = 0;
 
-	vmp_show_names(m, names, nr, READ_ONCE(current_choice.policy[point]));
+	while (i < shown.nr && shown.policy[i] != policy)
+		i++;
+	vmp_show_names(m, shown.names, shown.nr, i);
 
 	return 0;
 }
@@ -229,25 +283,24 @@ static ssize_t policy_write(struct file *file, const char __user *ubuf,
 			    size_t count, loff_t *ppos)
 {
 	unsigned int point = (unsigned long)file_inode(file)->i_private;
+	struct vmp_shown shown = vmp_shown_policies(points[point], vmp_traits());
 	char *text = vmp_copy_text(ubuf, count);
-	const char *names[MAX_POLICIES];
 	struct vmp_choice choice;
 	char name[32];
-	int policy, err;
+	int i, err;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 
 	snprintf(name, sizeof(name), "%s/policy", points[point]->name);
-	policy = vmp_parse_choice(name, text, names,
-				  policy_names(points[point], names));
+	i = vmp_parse_choice(name, text, shown.names, shown.nr);
 	kfree(text);
-	if (policy < 0)
-		return policy;
+	if (i < 0)
+		return i;
 
 	mutex_lock(&control_lock);
 	choice = current_choice;
-	choice.policy[point] = policy;
+	choice.policy[point] = shown.policy[i];
 	err = publish(&choice);
 	mutex_unlock(&control_lock);
 
@@ -257,18 +310,18 @@ DEFINE_SHOW_STORE_ATTRIBUTE(policy);
 
 static int in_effect_show(struct seq_file *m, void *v)
 {
-	const struct vmp_point *needs =
-		points[(unsigned long)m->private]->needs;
-	unsigned int i;
+	const struct vmp_point *point = points[(unsigned long)m->private];
+	const struct vmp_point *needs = point->needs;
+	unsigned int i, policy = 0;
 
 	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (points[i] == needs && !READ_ONCE(current_choice.policy[i]))
-			break;
-	if (i < VMP_NR_POINTS)
-		seq_printf(m, "no: %s/policy is %s\n", needs->name,
-			   needs->policies[0].name);
-	else
+		if (points[i] == needs)
+			policy = READ_ONCE(current_choice.policy[i]);
+	if (point->in_effect(policy, vmp_traits()))
 		seq_puts(m, "yes\n");
+	else
+		seq_printf(m, "no: %s/policy is %s\n", needs->name,
+			   needs->policies[policy].name);
 
 	return 0;
 }
@@ -276,15 +329,17 @@ DEFINE_SHOW_ATTRIBUTE(in_effect);
 
 static int profile_show(struct seq_file *m, void *v)
 {
-	const char *names[MAX_POLICIES];
+	const char *names[ARRAY_SIZE(profiles)];
 	unsigned int nr = profile_names(names);
+	struct vmp_choice choice;
 	unsigned int i;
 
 	mutex_lock(&control_lock);
-	for (i = 0; i < nr; i++)
-		if (!memcmp(&profiles[i].choice, &current_choice,
-			    sizeof(current_choice)))
+	for (i = 0; i < nr; i++) {
+		choice = fit(profiles[i].choice, vmp_traits());
+		if (!memcmp(&choice, &current_choice, sizeof(choice)))
 			break;
+	}
 	mutex_unlock(&control_lock);
 	vmp_show_names(m, names, nr, i);
 
@@ -295,7 +350,8 @@ static ssize_t profile_write(struct file *file, const char __user *ubuf,
 			     size_t count, loff_t *ppos)
 {
 	char *text = vmp_copy_text(ubuf, count);
-	const char *names[MAX_POLICIES];
+	const char *names[ARRAY_SIZE(profiles)];
+	struct vmp_choice choice;
 	int profile, err;
 
 	if (IS_ERR(text))
@@ -307,8 +363,9 @@ static ssize_t profile_write(struct file *file, const char __user *ubuf,
 	if (profile < 0)
 		return profile;
 
+	choice = fit(profiles[profile].choice, vmp_traits());
 	mutex_lock(&control_lock);
-	err = publish(&profiles[profile].choice);
+	err = publish(&choice);
 	mutex_unlock(&control_lock);
 
 	return err ?: count;
@@ -346,6 +403,22 @@ static int abi_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(abi);
 
+/* By the position of the bit, as enum vmscan_trait has them. */
+static const char *const trait_names[] = { "budget", "feedback", "unmap", "young" };
+
+static int traits_show(struct seq_file *m, void *v)
+{
+	unsigned long traits = vmp_traits();
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(trait_names); i++)
+		if (traits & BIT(i))
+			seq_printf(m, "%s\n", trait_names[i]);
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(traits);
+
 /**
  * vmp_control_init() - register with the kernel, all points stock
  *
@@ -362,18 +435,22 @@ int vmp_control_init(void)
 		return -EOPNOTSUPP;
 	}
 
-	current_choice = profiles[0].choice;
+	current_choice = fit(profiles[0].choice, vmp_traits());
 	err = vmp_control_attach();
 	if (err)
 		return err;
 
 	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
 	debugfs_create_file("abi", 0444, root, NULL, &abi_fops);
+	debugfs_create_file("traits", 0444, root, NULL, &traits_fops);
 	vmp_create_number(root, &bypass);
 	debugfs_create_file("profile", 0644, root, NULL, &profile_fops);
 	for (i = 0; i < VMP_NR_POINTS; i++) {
-		struct dentry *dir = debugfs_create_dir(points[i]->name, root);
+		struct dentry *dir;
 
+		if (!vmp_point_exists(points[i], vmp_traits()))
+			continue;
+		dir = debugfs_create_dir(points[i]->name, root);
 		debugfs_create_file("policy", 0644, dir, (void *)i,
 				    &policy_fops);
 		if (points[i]->needs)

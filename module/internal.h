@@ -39,17 +39,31 @@ enum vmp_point_id {
 	VMP_NR_POINTS,
 };
 
+/* The policies of the scan point. */
+enum vmp_scan {
+	VMP_SCAN_STOCK,
+	VMP_SCAN_BUDGET,
+	VMP_SCAN_6_12,
+};
+
+/* For each point the index of a policy. */
+struct vmp_choice {
+	unsigned int policy[VMP_NR_POINTS];
+};
+
 /**
  * struct vmp_set - a set of policies as it is published
  * @ops: what the kernel sees of it
  * @number: 1 for the first, one more for each that followed
- * @aging: for the passes of scan=budget
+ * @scan: which loop goes over an lruvec
+ * @aging: for the passes of that loop
  * @feedback: writeback is feedback
  * @throttle: which batches count for throttling
  */
 struct vmp_set {
 	struct vmscan_policy_ops ops;
 	u32 number;
+	enum vmp_scan scan;
 	enum vmp_aging aging;
 	bool feedback;
 	enum vmp_throttle throttle;
@@ -60,11 +74,13 @@ struct vmp_set {
 /**
  * struct vmp_policy - one of the policies of a point
  * @name: as debugfs shows and takes it
+ * @only_with: traits that the kernel has to have for the policy to exist
  * @fill: sets the callbacks of the point in a set; NULL if it has none
  * @retire: called when the policy has gone and no reclaimer uses it; may be NULL
  */
 struct vmp_policy {
 	const char *name;
+	unsigned long only_with;
 	void (*fill)(struct vmscan_policy_ops *ops);
 	void (*retire)(void);
 };
@@ -72,18 +88,36 @@ struct vmp_policy {
 /**
  * struct vmp_point - a policy point of the kernel
  * @name: name of the point's directory in debugfs
- * @policies: what there is to choose from
+ * @not_with: traits of which the kernel must have none for the point to exist
+ * @policies: what there is to choose from; the first is in force where the point doesn't
+ *	exist. Traces know them by their place, so new ones come last
  * @nr_policies: number of @policies
- * @needs: a point whose policy must not be stock, the first, for this one to be
- *	in effect; may be NULL
+ * @needs: another point, whose policy decides whether this one is in effect; may be NULL
+ * @in_effect: whether it is, with that policy and the kernel's traits
  * @create_files: adds the point's other files to its directory
  */
 struct vmp_point {
 	const char *name;
-	const struct vmp_point *needs;
+	unsigned long not_with;
 	const struct vmp_policy *policies;
 	unsigned int nr_policies;
+	const struct vmp_point *needs;
+	bool (*in_effect)(unsigned int policy, unsigned long traits);
 	void (*create_files)(struct dentry *dir);
+};
+
+#define VMP_MAX_POLICIES	8
+
+/**
+ * struct vmp_shown - the policies of a point that a kernel has
+ * @nr: how many they are
+ * @names: their names
+ * @policy: their indices in the point's table
+ */
+struct vmp_shown {
+	unsigned int nr;
+	const char *names[VMP_MAX_POLICIES];
+	unsigned int policy[VMP_MAX_POLICIES];
 };
 
 /**
@@ -142,12 +176,6 @@ enum vmp_flush {
 extern const struct vmp_point vmp_flush_point;
 
 /* scan.c */
-/* The policies of the scan point. */
-enum vmp_scan {
-	VMP_SCAN_STOCK,
-	VMP_SCAN_BUDGET,
-};
-
 /* What a pass scans at least, when the priority leaves little or nothing. */
 enum vmp_floor {
 	VMP_FLOOR_NONE,
@@ -171,15 +199,23 @@ enum vmp_end {
  * @id: of the pass, for vmp_own_id(); 0: its begin was not traced
  * @aging_id: of the last aging, likewise
  * @before: the youngest generation before it
+ * @budget: for the loop of 6.12, until it ages: what it may scan, as settled last
+ * @scan: the loop that made the last step
+ * @to_age: for the loop of 6.12: that was to age
  * @aged: a generation was made in the pass, or a worker told to
  * @batches_before: batches of the pass before that
  */
 struct vmp_pass_note {
 	u32 id;
 	u32 aging_id;
-	u32 before;
+	union {
+		u32 before;
+		u32 budget;
+	};
+	u32 scan : 2;
+	u32 to_age : 1;
 	u32 aged : 1;
-	u32 batches_before : 31;
+	u32 batches_before : 28;
 };
 
 static_assert(sizeof(struct vmp_pass_note) <= 2 * sizeof(u64));
@@ -191,6 +227,13 @@ unsigned long vmp_scan_budget(unsigned long evictable,
 			      bool online, enum vmp_floor floor);
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
 			  enum vmp_aging aging, unsigned long budget);
+bool vmp_scan_walks(enum vmp_scan scan, enum vmp_aging aging, unsigned long traits);
+bool vmp_scan_ages(unsigned int scan, unsigned long traits);
+
+/* scan_6_12.c */
+enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note);
+struct vmscan_step vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note,
+				      bool online);
 
 /* aging.c */
 enum vmp_age {
@@ -205,6 +248,7 @@ int vmp_aging_init(void);
 void vmp_aging_exit(void);
 bool vmp_aging_cold(const struct vmscan_pass *pass);
 enum vmp_age vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pass);
+void vmp_aging_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note);
 void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note);
 bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note);
 
@@ -352,6 +396,9 @@ void vmp_throttle_untrace(void);
 void vmp_trace_throttled(int nid, u32 reason, u32 us);
 
 /* control.c */
+bool vmp_point_exists(const struct vmp_point *point, unsigned long traits);
+struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits);
+struct vmp_choice vmp_profile_choice(const char *name, unsigned long traits);
 void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where);
 int vmp_control_init(void);
 void vmp_control_exit(void);

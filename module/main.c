@@ -41,4 +41,4 @@ module_exit(vmp_exit);
 MODULE_DESCRIPTION("Page reclaim policies that can be switched while the system runs");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(VMP_VERSION);
-MODULE_IMPORT_NS(VMSCAN_POLICY);
+VMP_IMPORT_NS(VMSCAN_POLICY);

@@ -128,6 +128,7 @@ static void young_create_files(struct dentry *dir)
 
 const struct vmp_point vmp_unmap_point = {
 	.name = "unmap",
+	.not_with = VMSCAN_TRAIT_UNMAP,
 	.policies = unmap_policies,
 	.nr_policies = ARRAY_SIZE(unmap_policies),
 	.create_files = unmap_create_files,
@@ -136,6 +137,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_unmap_point);
 
 const struct vmp_point vmp_young_point = {
 	.name = "young",
+	.not_with = VMSCAN_TRAIT_YOUNG,
 	.policies = young_policies,
 	.nr_policies = ARRAY_SIZE(young_policies),
 	.create_files = young_create_files,

@@ -3,9 +3,12 @@
  * The scan point: how much of an lruvec one pass of the multi-gen LRU scans.
  *
  * "budget" settles that once, when the pass begins, and applies the priority
- * whatever it is. Stock settles it anew in each iteration, from what is left.
- * The budget and the order of the loop follow the reclaim loop of Linux 7.2;
- * that memcg reclaim ends when it has enough, too, and the floors do not.
+ * whatever it is. The stock loop of 6.12 settles it anew in each iteration, from what
+ * is left. The budget and the order of the loop follow the reclaim loop of Linux 7.2;
+ * that each pass of memcg reclaim ends when it alone has enough, and the floors, do not.
+ *
+ * A kernel's own loop can't be asked when to age. Where that is the one of 7.2 and another
+ * aging policy is wanted, ours stands in for it: "budget" with its floor and its batches.
  */
 #include <linux/debugfs.h>
 #include <linux/log2.h>
@@ -18,8 +21,9 @@
 #include "internal.h"
 #include "trace.h"
 
-/* Pages of an eviction batch; MIN_LRU_BATCH, as in the stock loop. */
-static unsigned int batch_pages = 64;
+/* Pages of an eviction batch; at first MIN_LRU_BATCH, as in the stock loop. */
+#define STOCK_BATCH	64
+static unsigned int batch_pages = STOCK_BATCH;
 static unsigned int floor_choice = VMP_FLOOR_SMALL;
 
 /* A pass of 0, 1, 2 to 3, 4 to 7, ... pages; the last bucket takes the rest. */
@@ -149,7 +153,7 @@ static void trace_begin(const struct vmscan_pass *pass, struct vmp_pass_note *no
 	if (!trace_scan_begin_enabled() && !trace_scan_end_enabled())
 		return;
 
-	where = vmp_where(pass->ops, VMP_SCAN_BUDGET, pass->memcg, pass->nid);
+	where = vmp_where(pass->ops, to_vmp_set(pass->ops)->scan, pass->memcg, pass->nid);
 	note->id = vmp_trace_id();
 	trace_scan_begin(&where, vmp_own_id(note->id), budget, pass->priority);
 }
@@ -162,27 +166,41 @@ static void trace_end(const struct vmscan_pass *pass, const struct vmp_pass_note
 	if (!trace_scan_end_enabled())
 		return;
 
-	where = vmp_where(pass->ops, VMP_SCAN_BUDGET, pass->memcg, pass->nid);
+	where = vmp_where(pass->ops, to_vmp_set(pass->ops)->scan, pass->memcg, pass->nid);
 	trace_scan_end(&where, vmp_own_id(note->id), pass, budget, end);
 }
 
-static unsigned long pass_budget(const struct vmscan_pass *pass)
+/* Of the loop that made the last step. That of 6.12 may scan no more once it is to age. */
+static unsigned long pass_budget(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
 {
+	enum vmp_floor floor = READ_ONCE(floor_choice);
+
+	if (note->scan == VMP_SCAN_6_12)
+		return note->to_age ? pass->nr_moved : note->budget;
+	if (note->scan == VMP_SCAN_STOCK)
+		floor = VMP_FLOOR_NONE;
+
 	return vmp_scan_budget(pass->begin_size, pass->unprotected, pass->priority,
-			       mem_cgroup_online(pass->memcg), READ_ONCE(floor_choice));
+			       mem_cgroup_online(pass->memcg), floor);
 }
 
 static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
 			     unsigned long budget)
 {
+	if (note->scan == VMP_SCAN_6_12)
+		return vmp_scan_6_12_end(pass, note);
+
 	return vmp_scan_end(pass, note, to_vmp_set(pass->ops)->aging, budget);
 }
 
+/* Of "budget", or standing in for stock. */
 static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	unsigned long budget = pass_budget(pass);
+	unsigned long budget, left;
 
+	note->scan = to_vmp_set(pass->ops)->scan;
+	budget = pass_budget(pass, note);
 	vmp_aging_result(pass, note);
 	if (pass->last == VMSCAN_END)
 		trace_begin(pass, note, budget);
@@ -192,18 +210,42 @@ static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words
 	if (vmp_aging_step(pass, note))
 		return (struct vmscan_step) { .action = VMSCAN_AGE };
 
+	left = budget - pass->nr_moved;
+	if (note->scan == VMP_SCAN_STOCK)
+		return (struct vmscan_step) {
+			.action = VMSCAN_EVICT,
+			.max_move = min(left, STOCK_BATCH),
+			.max_take = STOCK_BATCH,
+		};
+
 	return (struct vmscan_step) {
 		.action = VMSCAN_EVICT,
-		.max_move = min(budget - pass->nr_moved, VMSCAN_MAX_BATCH),
+		.max_move = min(left, VMSCAN_MAX_BATCH),
 		.max_take = READ_ONCE(batch_pages),
 	};
+}
+
+static struct vmscan_step step_6_12(const struct vmscan_pass *pass, u64 *words)
+{
+	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
+	bool begins = pass->last == VMSCAN_END;
+	struct vmscan_step step;
+
+	vmp_aging_result(pass, note);
+	step = vmp_scan_6_12_step(pass, note, mem_cgroup_online(pass->memcg));
+	if (begins)
+		trace_begin(pass, note, pass_budget(pass, note));
+	if (step.action == VMSCAN_AGE)
+		vmp_aging_begin(pass, note);
+
+	return step;
 }
 
 /* Maybe not by us: there was nothing, or the memcg fell below its memory.min. */
 static bool pass_ended(const struct vmscan_pass *pass, u64 *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	unsigned long budget = pass_budget(pass);
+	unsigned long budget = pass_budget(pass, note);
 	enum vmp_end end;
 
 	vmp_aging_result(pass, note);
@@ -218,9 +260,42 @@ static bool pass_ended(const struct vmscan_pass *pass, u64 *words)
 	return note->aged;
 }
 
+/**
+ * vmp_scan_walks() - does a loop of ours go over an lruvec?
+ * @scan: the scan policy
+ * @aging: the aging policy
+ * @traits: the kernel's
+ *
+ * Return: false if it is the kernel's own.
+ */
+bool vmp_scan_walks(enum vmp_scan scan, enum vmp_aging aging, unsigned long traits)
+{
+	return scan != VMP_SCAN_STOCK ||
+	       (traits & VMSCAN_TRAIT_BUDGET && aging != VMP_AGING_CONTINUE);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_walks);
+
+/**
+ * vmp_scan_ages() - is the aging policy in effect?
+ * @scan: the scan policy
+ * @traits: the kernel's
+ *
+ * Return: false if the loop ages as it does, whatever is chosen.
+ */
+bool vmp_scan_ages(unsigned int scan, unsigned long traits)
+{
+	return scan == VMP_SCAN_BUDGET ||
+	       (scan == VMP_SCAN_STOCK && traits & VMSCAN_TRAIT_BUDGET);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_ages);
+
 /* A pass that began with another set is counted and traced to its end. */
 static void stock_fill(struct vmscan_policy_ops *ops)
 {
+	const struct vmp_set *set = to_vmp_set(ops);
+
+	if (vmp_scan_walks(set->scan, set->aging, vmp_traits()))
+		ops->next_step = budget_step;
 	ops->pass_ended = pass_ended;
 }
 
@@ -230,9 +305,20 @@ static void budget_fill(struct vmscan_policy_ops *ops)
 	ops->pass_ended = pass_ended;
 }
 
+static void fill_6_12(struct vmscan_policy_ops *ops)
+{
+	ops->next_step = step_6_12;
+	ops->pass_ended = pass_ended;
+}
+
 static const struct vmp_policy scan_policies[] = {
 	[VMP_SCAN_STOCK] = { .name = "stock", .fill = stock_fill },
 	[VMP_SCAN_BUDGET] = { .name = "budget", .fill = budget_fill },
+	[VMP_SCAN_6_12] = {
+		.name = "v6.12",
+		.only_with = VMSCAN_TRAIT_BUDGET,
+		.fill = fill_6_12,
+	},
 };
 
 static void show_buckets(struct seq_file *m, const char *name,

@@ -40,7 +40,7 @@
 
 /* In the order of the points' tables. */
 #define FLUSH_POLICIES { 0, "stock" }, { 1, "batch" }
-#define SCAN_POLICIES { 0, "stock" }, { 1, "budget" }
+#define SCAN_POLICIES { 0, "stock" }, { 1, "budget" }, { 2, "v6.12" }
 #define AGING_POLICIES { 0, "stop" }, { 1, "continue" }, { 2, "async" }
 #define WRITEBACK_POLICIES { 0, "stock" }, { 1, "feedback" }
 #define THROTTLE_POLICIES { 0, "stock" }, { 1, "memcg" }, { 2, "all" }
@@ -48,7 +48,7 @@
 /* A point, shifted by 8, and its policy. */
 #define POINT_POLICIES \
 	{ 0x000, "stock" }, { 0x001, "batch" }, \
-	{ 0x100, "stock" }, { 0x101, "budget" }, \
+	{ 0x100, "stock" }, { 0x101, "budget" }, { 0x102, "v6.12" }, \
 	{ 0x200, "stop" }, { 0x201, "continue" }, { 0x202, "async" }, \
 	{ 0x300, "stock" }, { 0x301, "feedback" }, \
 	{ 0x400, "stock" }, { 0x401, "memcg" }, { 0x402, "all" }, \

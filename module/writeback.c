@@ -139,6 +139,7 @@ static void writeback_create_files(struct dentry *dir)
 
 const struct vmp_point vmp_writeback_point = {
 	.name = "writeback",
+	.not_with = VMSCAN_TRAIT_FEEDBACK,
 	.policies = writeback_policies,
 	.nr_policies = ARRAY_SIZE(writeback_policies),
 	.create_files = writeback_create_files,

@@ -5,9 +5,34 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
+points=(flush scan aging writeback throttle unmap young)
 settings=(flush/{policy,max_folios,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
 	writeback/{policy,dirty_gen} throttle/policy unmap/{policy,kinds,max_ptes}
 	young/{policy,max_ptes} bypass profile)
+scans="stock budget"
+! has_trait budget || scans+=" v6.12"
+
+# only_existing ARRAY: of names that begin with a point's; a point has to be there without the
+# trait that it is absent with.
+only_existing() {
+	local -n names_ref=$1
+	local name point
+
+	for name in "${names_ref[@]}"; do
+		point=${name%%/*}
+		if [[ ! ${instead[$point]:-} ]] || ! has_trait "${instead[$point]}"; then
+			kept+=("$name")
+		elif has "$point"; then
+			fail "there is a point $point, which this kernel has no use for"
+		fi
+	done
+}
+kept=()
+only_existing points
+points=("${kept[@]}")
+kept=()
+only_existing settings
+settings=("${kept[@]}")
 
 # Sets state, without a process, which takes long to start in an emulated guest.
 read_state() {
@@ -61,27 +86,34 @@ invalid="Invalid argument"
 range="Numerical result out of range"
 dmesg -C || fail "dmesg doesn't work"
 
+declare -A loaded=(
+	[flush/policy]="[stock] batch"
+	[flush/max_folios]=64
+	[flush/observe]=0
+	[scan/policy]="[stock]${scans#stock}"
+	[scan/batch]=64
+	[scan/floor]="none [small] always"
+	[aging/policy]="stop [continue] async"
+	[aging/in_effect]="no: scan/policy is stock"
+	[writeback/policy]="[stock] feedback"
+	[writeback/dirty_gen]="youngest [second-youngest]"
+	[throttle/policy]="[stock] memcg all"
+	[unmap/policy]="[stock] batch"
+	[unmap/kinds]="[lazyfree] [anon] [file]"
+	[unmap/max_ptes]=512
+	[young/policy]="[stock] batch"
+	[young/max_ptes]=512
+	[bypass]=0
+	[profile]="[stock] max"
+)
+! has_trait budget || loaded[aging/in_effect]=yes
+want=""
+for file in "${settings[@]}"; do
+	want+="$file:${loaded[$file]}"$'\n'
+done
 read_state
-[[ $state == "flush/policy:[stock] batch
-flush/max_folios:64
-flush/observe:0
-scan/policy:[stock] budget
-scan/batch:64
-scan/floor:none [small] always
-aging/policy:stop [continue] async
-aging/in_effect:no: scan/policy is stock
-writeback/policy:[stock] feedback
-writeback/dirty_gen:youngest [second-youngest]
-throttle/policy:[stock] memcg all
-unmap/policy:[stock] batch
-unmap/kinds:[lazyfree] [anon] [file]
-unmap/max_ptes:512
-young/policy:[stock] batch
-young/max_ptes:512
-bypass:0
-profile:[stock] max
-" ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 5
+[[ $state == "$want" ]] || fail "not as after loading: $state"
+[[ $(<"$POLICY/abi") == "abi 6
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 
@@ -92,8 +124,10 @@ for number in 1 31 4096 64; do
 done
 accept flush/observe 1 1
 accept flush/observe 0 0
-accept scan/policy budget "stock [budget]"
-accept scan/policy stock "[stock] budget"
+for name in budget stock ${scans#stock budget}; do
+	accept scan/policy "$name" "${scans/"$name"/"[$name]"}"
+done
+accept scan/policy stock "${scans/stock/[stock]}"
 for number in 1 4096 64; do
 	accept scan/batch "$number" "$number"
 done
@@ -103,19 +137,24 @@ accept scan/floor small "none [small] always"
 accept aging/policy stop "[stop] continue async"
 accept aging/policy async "stop continue [async]"
 accept aging/policy continue "stop [continue] async"
-accept writeback/policy feedback "stock [feedback]"
-accept writeback/policy stock "[stock] feedback"
-accept writeback/dirty_gen youngest "[youngest] second-youngest"
-accept writeback/dirty_gen second-youngest "youngest [second-youngest]"
+if has writeback; then
+	accept writeback/policy feedback "stock [feedback]"
+	accept writeback/policy stock "[stock] feedback"
+	accept writeback/dirty_gen youngest "[youngest] second-youngest"
+	accept writeback/dirty_gen second-youngest "youngest [second-youngest]"
+fi
 accept throttle/policy memcg "stock [memcg] all"
 accept throttle/policy all "stock memcg [all]"
 accept throttle/policy stock "[stock] memcg all"
-accept unmap/kinds lazyfree,anon "[lazyfree] [anon] file"
-accept unmap/kinds none "lazyfree anon file"
-accept unmap/kinds file "lazyfree anon [file]"
-accept unmap/kinds file,lazyfree "[lazyfree] anon [file]"
-accept unmap/kinds lazyfree,anon,file "[lazyfree] [anon] [file]"
+if has unmap; then
+	accept unmap/kinds lazyfree,anon "[lazyfree] [anon] file"
+	accept unmap/kinds none "lazyfree anon file"
+	accept unmap/kinds file "lazyfree anon [file]"
+	accept unmap/kinds file,lazyfree "[lazyfree] anon [file]"
+	accept unmap/kinds lazyfree,anon,file "[lazyfree] [anon] [file]"
+fi
 for point in unmap young; do
+	has "$point" || continue
 	accept "$point/policy" batch "stock [batch]"
 	accept "$point/policy" stock "[stock] batch"
 	for number in 1 3 512; do
@@ -125,21 +164,23 @@ done
 accept bypass 1 1
 accept bypass 0 0
 
-# accept_profile NAME READS POLICY...: of each point.
+# accept_profile NAME READS ARRAY: by point.
 accept_profile() {
+	local -n policies_ref=$3
 	local point
 
 	accept profile "$1" "$2"
-	shift 2
-	for point in flush scan aging writeback throttle unmap young; do
-		[[ $(chosen "$POLICY/$point/policy") == "$1" ]] ||
-			fail "the profile sets $point to $(<"$POLICY/$point/policy"), not $1"
-		shift
+	for point in "${points[@]}"; do
+		[[ $(chosen "$POLICY/$point/policy") == "${policies_ref[$point]:-stock}" ]] ||
+			fail "the profile sets $point to $(<"$POLICY/$point/policy"), not ${policies_ref[$point]:-stock}"
 	done
 }
 
-accept_profile max "stock [max]" batch budget continue feedback all batch batch
-accept_profile stock "[stock] max" stock stock continue stock stock stock stock
+# shellcheck disable=SC2034 # used by name
+declare -A max=([flush]=batch [scan]=budget [aging]=continue [writeback]=feedback [throttle]=all
+	[unmap]=batch [young]=batch) stock=([aging]=continue)
+accept_profile max "stock [max]" max
+accept_profile stock "[stock] max" stock
 accept flush/policy batch "stock [batch]"
 
 policies="flush/policy takes one of: stock batch"
@@ -157,13 +198,16 @@ refuse flush/max_folios -1 "$invalid" "$folios"
 refuse flush/max_folios many "$invalid" "$folios"
 refuse flush/max_folios "31 64" "$invalid" "$folios"
 refuse flush/max_folios "$(printf '0%.0s' {1..65})" "$invalid" "$too_long"
-refuse scan/policy continue "$invalid" "scan/policy takes one of: stock budget"
+refuse scan/policy continue "$invalid" "scan/policy takes one of: $scans"
+has_trait budget || refuse scan/policy v6.12 "$invalid" "scan/policy takes one of: $scans"
 refuse scan/batch 0 "$range" "scan/batch takes a number from 1 to 4096"
 refuse scan/floor 32 "$invalid" "scan/floor takes one of: none small always"
 refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
-refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
-refuse writeback/dirty_gen oldest "$invalid" \
-	"writeback/dirty_gen takes one of: youngest second-youngest"
+if has writeback; then
+	refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
+	refuse writeback/dirty_gen oldest "$invalid" \
+		"writeback/dirty_gen takes one of: youngest second-youngest"
+fi
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
@@ -172,13 +216,13 @@ pause 5
 refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
-refuse unmap/kinds all "$invalid" "$kinds"
-refuse unmap/kinds $'\n' "$invalid" "$kinds"
-refuse unmap/kinds file, "$invalid" "$kinds"
-refuse unmap/kinds " file" "$invalid" "$kinds"
-refuse unmap/kinds "file anon" "$invalid" "$kinds"
-refuse unmap/kinds none,file "$invalid" "$kinds"
+if has unmap; then
+	for text in all $'\n' "file," " file" "file anon" none,file; do
+		refuse unmap/kinds "$text" "$invalid" "$kinds"
+	done
+fi
 for point in unmap young; do
+	has "$point" || continue
 	refuse "$point/policy" on "$invalid" "$point/policy takes one of: stock batch"
 	refuse "$point/max_ptes" 0 "$range" "$point/max_ptes takes a number from 1 to 512"
 	refuse "$point/max_ptes" 513 "$range" "$point/max_ptes takes a number from 1 to 512"
@@ -186,13 +230,18 @@ for point in unmap young; do
 done
 check_log
 
-for file in abi {flush,scan,aging,writeback,throttle,unmap,young}/stats aging/in_effect; do
+for file in abi traits "${points[@]/%//stats}" aging/in_effect; do
 	[[ $(stat -c %a "$POLICY/$file") == 444 ]] || fail "$file has a mode for writing"
 	! (echo 1 >"$POLICY/$file") 2>/dev/null || fail "$file can be written"
 done
 grep -qvE '^[a-z_0-9]+ [0-9]+$' "$POLICY"/*/stats && fail "stats has a line that isn't 'name value'"
 set_scan budget async
 [[ $(<"$POLICY/aging/in_effect") == yes ]] || fail "aging is not in effect with budget"
+if has_trait budget; then
+	set_scan v6.12 async
+	[[ $(<"$POLICY/aging/in_effect") == "no: scan/policy is v6.12" ]] ||
+		fail "aging is in effect with v6.12: $(<"$POLICY/aging/in_effect")"
+fi
 set_scan stock continue
 
 defers() { wait_until above flush deferred "$(counter flush deferred)"; }

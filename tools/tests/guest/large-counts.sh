@@ -3,6 +3,7 @@
 # What the kernel does once for a large folio instead of once for each of its pages.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+need_point unmap young
 tracing=/sys/kernel/tracing
 looks=$tracing/events/kprobes/vmp_look_around
 

@@ -4,6 +4,7 @@
 # handled one by one or in batches of any size.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+need_point unmap young
 trap clean_up EXIT
 
 # run_large CASE: sets unmapped and checked to how many entries of it are handled in batches.

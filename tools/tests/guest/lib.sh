@@ -17,6 +17,32 @@ instance=/sys/kernel/tracing/instances/vmp-test
 # The kernel's own reclaim loop, and the policies of the two points for it: scan, aging.
 scan_settings=("stock continue" "budget stop" "budget continue" "budget async")
 
+# has POINT: does this kernel have the point?
+has() { [[ -d $POLICY/$1 ]]; }
+
+# has_trait NAME: does stock of this kernel do that by itself?
+has_trait() { grep -qx "$1" "$POLICY/traits"; }
+
+# The trait that a point is absent with, and must be.
+declare -A instead=([writeback]=feedback [unmap]=unmap [young]=young)
+
+# need_point POINT...: skip the test where stock does that by itself.
+need_point() {
+	local point
+
+	for point in "$@"; do
+		! has "$point" || continue
+		has_trait "${instead[$point]}" || fail "there is no $point, and the kernel has no trait for that"
+		echo "stock of this kernel does by itself what $point is for"
+		exit 4
+	done
+}
+
+# Where stock is the loop of 7.2, that of 6.12 can be had, and stock ages as it is told.
+if has_trait budget; then
+	scan_settings+=("stock stop" "stock async" "v6.12 continue")
+fi
+
 # full: are all settings wanted?
 full() { [[ ${VMP_FULL:-} ]]; }
 
@@ -75,22 +101,25 @@ set_scan() {
 	echo "$1" >"$POLICY/scan/policy"
 }
 
+# write FILE TEXT: where the point exists.
+write() { ! has "${1%%/*}" || echo "$2" >"$POLICY/$1"; }
+
 # set_throttle WRITEBACK THROTTLE
 set_throttle() {
-	echo "$1" >"$POLICY/writeback/policy"
-	echo "$2" >"$POLICY/throttle/policy"
+	write writeback/policy "$1"
+	write throttle/policy "$2"
 }
 
-set_dirty_gen() { echo "$1" >"$POLICY/writeback/dirty_gen"; }
+set_dirty_gen() { write writeback/dirty_gen "$1"; }
 
 # set_rmap unmap|young POLICY [MAX_PTES]
 set_rmap() {
-	echo "${3:-512}" >"$POLICY/$1/max_ptes"
-	echo "$2" >"$POLICY/$1/policy"
+	write "$1/max_ptes" "${3:-512}"
+	write "$1/policy" "$2"
 }
 
 # set_kinds none|KIND,...: the folios that unmap=batch is for.
-set_kinds() { echo "$1" >"$POLICY/unmap/kinds"; }
+set_kinds() { write unmap/kinds "$1"; }
 
 # Any of the settings, with any limit.
 set_rmap_random() {

@@ -84,10 +84,11 @@ wait "$switcher" || fail "a switch failed"
 set_policy batch
 does flush deferred "${before[deferred]}"
 set_throttle feedback all
-does writeback batches
+! has writeback || does writeback batches
 set_kinds lazyfree,anon,file
 mkdir "$CGROUPS/large"
 for point in unmap young; do
+	has "$point" || continue
 	set_rmap "$point" batch
 	large_does "$point" "$(counter "$point" batches)"
 done
@@ -96,6 +97,14 @@ set_scan budget continue
 does aging sync
 set_scan budget async
 does aging async
+if has_trait budget; then
+	old=$(counter aging queued)
+	set_scan stock async
+	does aging queued "$old"
+	old=$(counter scan passes)
+	set_scan v6.12 continue
+	does scan passes "$old"
+fi
 set_policy stock
 set_scan stock continue
 check_scan_stats

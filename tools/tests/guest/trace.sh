@@ -42,6 +42,7 @@ check_names() {
 	local point name from names seen want
 
 	for point in flush scan aging writeback throttle unmap young; do
+		has "$point" || continue
 		from=$(chosen "$POLICY/$point/policy")
 		names=$(tr -d '[]' <"$POLICY/$point/policy")
 		for name in $names $from; do
@@ -67,13 +68,14 @@ counted() {
 	local point
 
 	for point in flush scan aging writeback throttle; do
-		sed "s/^/$point./" "$POLICY/$point/stats"
+		! has "$point" || sed "s/^/$point./" "$POLICY/$point/stats"
 	done
 }
 
 # What the load gives for certain, and how much of it is enough; generations may all be
 # the workers'.
 declare -A busy=([flush.batches]=100 [scan.passes]=100 [writeback.batches]=100 [aging.queued]=5)
+has writeback || unset "busy[writeback.batches]"
 is_busy() {
 	read_pairs after < <(counted)
 	for missing in "${!busy[@]}"; do
@@ -129,6 +131,7 @@ figures=$(python3 -B "$(dirname "$0")/traced.py" "$instance/trace" \
 read_pairs events <<<"$figures"
 echo "traced: ${figures//$'\n'/, }"
 for name in flush.batches scan.passes writeback.batches aging.async aging.sync; do
+	has "${name%.*}" || continue
 	((${events[$name]:-0})) || fail "no $name was traced"
 done
 ((${events[throttle.writeback]:-0} + ${events[throttle.congested]:-0})) || fail "no sleep was traced"

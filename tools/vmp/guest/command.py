@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from vmp.common import CACHE, ICOUNT, OUT, Command, Failure, Parser, Usage
-from vmp.guest.kernel import build_kernel, build_module, kernel_inputs
+from vmp.guest.kernel import build_module, find_kernel, kernel_inputs
 from vmp.guest.log import (
     LOST_GUEST,
     MAX_CPUS,
@@ -38,7 +38,8 @@ def options(parser: Parser) -> None:
         "98: the guest is lost, by QEMU's fault, or as the machine gave it no CPU."
     )
     add = parser.add_argument
-    add("--kernel", metavar="S", help="6.12, a point release, or a built kernel's directory")
+    add("--kernel", metavar="V",
+        help="a series, as in 6.12, a point release, or a built kernel's directory")  # fmt: skip
     add("--debug", action="store_true", help="the kernel with sanitizers and lock checking")
     add("--cpus", type=int, default=4, metavar="N", help="virtual CPUs (default: 4)")
     add("--numa", type=int, default=1, metavar="N",
@@ -69,16 +70,6 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage("--module names a module to load: leave --no-load out")
     if arguments.module and not (arguments.module / "vmscan_policy.ko").exists():
         raise Usage(f"--module {arguments.module}: it holds no vmscan_policy.ko")
-
-
-def find_kernel(name: str | None, debug: bool) -> Path:
-    """Return the directory of the kernel to boot, built if needed."""
-    if name is None or "/" not in name:
-        return build_kernel(name, "debug" if debug else "plain")
-    kernel = Path(name).resolve()
-    if debug and kernel_inputs(kernel)["variant"] != "debug":
-        raise Failure(f"{kernel} is no debug kernel: leave --debug or --kernel out")
-    return kernel
 
 
 def attempt(
@@ -141,7 +132,7 @@ def attempt(
 def run(arguments: argparse.Namespace) -> int:
     """Build what is missing, then run the command."""
     check(arguments)
-    kernel = find_kernel(arguments.kernel, arguments.debug)
+    kernel = find_kernel(arguments.kernel, "debug" if arguments.debug else None)
     module = arguments.module and arguments.module.resolve()
     if not module and not arguments.no_load:
         module = build_module(kernel)

@@ -14,68 +14,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
+from vmp.guest.hooks import hook_patches
+from vmp.guest.sources import NAMED, Version, fetch, find_version, say
 
-SERIES = "6.12"
-PACKAGE = f"linux-source-{SERIES}"
-HOOKS = REPO / "kernel-hooks" / SERIES
 CONFIG = REPO / "tools" / "config"
-# Each variant's configuration fragments; a later one overrides an earlier one.
-VARIANTS = {
-    "plain": ["guest.config"],
-    "debug": ["guest.config", "debug.config"],
-    "off": ["guest.config", "off.config"],
-}
+BASE = "guest.config"
+# What a variant adds to that and to the series' own fragment.
+VARIANTS = {"plain": [], "debug": ["debug.config"], "off": ["off.config"]}
 OPTION = "CONFIG_VMSCAN_POLICY"
-DEBS, SOURCE, BUILD, KERNEL, MODULE = (
-    CACHE / name for name in ("debs", "source", "build", "kernel", "module")
-)
+SOURCE, BUILD, KERNEL, MODULE = (CACHE / name for name in ("source", "build", "kernel", "module"))
 ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Version:
-    """A point release (6.12.117) and the Debian version of its source package."""
-
-    point: str
-    package: str
-
-
-def versions() -> list[Version]:
-    """Return the point releases that apt offers, oldest first."""
-    listing = run(["apt-cache", "madison", PACKAGE], "listing the kernel sources")
-    found: dict[str, Version] = {}
-    for line in listing.splitlines():
-        package = line.split("|")[1].strip()
-        point = re.match(rf"{re.escape(SERIES)}\.\d+", package)
-        if point:
-            found.setdefault(point[0], Version(point[0], package))
-    return sorted(found.values(), key=lambda version: int(version.point.rsplit(".", 1)[1]))
-
-
-def find_version(name: str | None) -> Version:
-    """Return the offered point release `name`; the newest for None or the series' name."""
-    offered = versions()
-    if not offered:
-        raise Failure(f"apt offers no {PACKAGE}: run tools/setup")
-    if name in (None, SERIES):
-        return offered[-1]
-    for version in offered:
-        if name in (version.point, version.package):
-            return version
-    points = ", ".join(version.point for version in offered)
-    raise Failure(f"there is no kernel '{name}': choose {SERIES} (the newest) or one of {points}")
-
-
-def hook_patches(limit: int | None) -> list[Path]:
-    """Return the first `limit` patches of the hook series in order, or all of them."""
-    try:
-        lines = (HOOKS / "series").read_text().splitlines()
-    except FileNotFoundError:
-        lines = []
-    names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
-    if limit is not None and not 0 <= limit <= len(names):
-        raise Failure(f"--patches {limit}: the series has {len(names)} patches, give 0 to that")
-    return [HOOKS / name for name in names[:limit]]
+def fragments(series: str, variant: str) -> list[Path]:
+    """Return the configuration fragments of a series' kernel; a later one overrides an earlier."""
+    names = [BASE, f"guest-{series}.config", *VARIANTS[variant]]
+    return [path for name in names if (path := CONFIG / name).exists()]
 
 
 def file_digest(path: Path) -> str:
@@ -90,7 +44,7 @@ def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict[st
         "release": version.point,
         "variant": variant,
         "patches": [[path.name, file_digest(path)] for path in patches],
-        "config": [[name, file_digest(CONFIG / name)] for name in VARIANTS[variant]],
+        "config": [[path.name, file_digest(path)] for path in fragments(version.series, variant)],
         "compiler": run(["gcc", "--version"], "asking gcc for its version").splitlines()[0],
     }
 
@@ -107,29 +61,6 @@ def make_environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C"}
 
 
-def say(text: str) -> None:
-    """Print a line of progress."""
-    print(f"kernel: {text}", file=sys.stderr, flush=True)
-
-
-def fetch(version: Version) -> Path:
-    """Return the source package, downloaded with apt if it isn't in the cache."""
-    deb = DEBS / f"{PACKAGE}_{version.package}_all.deb"
-    if not deb.exists():
-        say(f"downloading {PACKAGE} {version.package}")
-        part = DEBS / f".{version.package}"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        run(
-            ["apt-get", "download", f"{PACKAGE}={version.package}"],
-            f"downloading {PACKAGE} {version.package} (stale lists need `apt-get update`)",
-            cwd=part,
-        )
-        (part / deb.name).rename(deb)
-        part.rmdir()
-    return deb
-
-
 def extract(version: Version) -> Path:
     """Return the source tree of a point release, extracted if it isn't there."""
     tree = SOURCE / version.package
@@ -141,7 +72,7 @@ def extract(version: Version) -> Path:
         part.mkdir(parents=True)
         unpack = (
             'set -o pipefail; dpkg-deb --fsys-tarfile "$1" '
-            f'| tar -xO "./usr/src/{PACKAGE}.tar.xz" | tar -xJ --strip-components=1 -C "$2"'
+            f'| tar -xO "./usr/src/{version.name}.tar.xz" | tar -xJ --strip-components=1 -C "$2"'
         )
         run(["bash", "-c", unpack, "extract", deb, part], f"extracting {deb.name}")
         part.rename(tree)
@@ -201,15 +132,15 @@ def apply_patches(version: Version, patches: list[Path]) -> Path:
         names |= set(re.findall(r"^\+\+\+ [^/\s]+/(\S+)", path.read_text(), re.MULTILINE))
     before = file_states(tree, names)
     stamp.unlink(missing_ok=True)
-    quilt(tree, "pop")
+    pop(tree)
     failure = None
     try:
         if patches:
             say(f"applying hook patches to {version.point}: {len(patches)}")
-            quilt(tree, "push", len(patches))
+            push(tree, patches)
     except Failure as error:
         failure, wanted = error, "[]"
-        quilt(tree, "pop")
+        pop(tree)
     now = time.time_ns()
     for name, (digest, _) in file_states(tree, names).items():
         same = name in before and before[name][0] == digest
@@ -220,29 +151,40 @@ def apply_patches(version: Version, patches: list[Path]) -> Path:
     return tree
 
 
-def quilt(tree: Path, command: str, count: int | None = None) -> None:
-    """Push the first `count` patches of the hook series, or pop all."""
-    applied = tree / ".pc" / "applied-patches"
-    if command == "pop" and not (applied.exists() and applied.read_text()):
-        shutil.rmtree(tree / ".pc", ignore_errors=True)
-        return
-    environment = os.environ | {"QUILT_PATCHES": str(HOOKS), "LC_ALL": "C"}
-    last = [str(count)] if command == "push" else ["-a", "-f"]
-    words = ["quilt", "--quiltrc", "-", command, "-q", *last]
+def quilt(tree: Path, command: str, *arguments: str, patches: Path | None = None) -> None:
+    """Push patches of a directory onto a tree, never with fuzz, or pop those that are applied."""
+    environment = os.environ | {"LC_ALL": "C"}
+    if patches:
+        environment["QUILT_PATCHES"] = str(patches)
+    words = ["quilt", "--quiltrc", "-", command, "-q", *arguments]
     run(words, f"quilt {command}", cwd=tree, env=environment)
-    if command == "pop":
-        shutil.rmtree(tree / ".pc")
 
 
-def configure(tree: Path, build: Path, variant: str, hooked: bool) -> None:
-    """Write the build's .config from the variant's fragments and check that all were taken."""
-    fragments = [CONFIG / name for name in VARIANTS[variant]]
-    merge: Words = [tree / "scripts/kconfig/merge_config.sh", "-n", "-O", build, *fragments]
+def push(tree: Path, patches: list[Path]) -> None:
+    """Apply patches, the first ones of their directory."""
+    quilt(tree, "push", "--fuzz=0", str(len(patches)), patches=patches[0].parent)
+
+
+def pop(tree: Path) -> None:
+    """Take back all patches."""
+    state = tree / ".pc"
+    applied = state / "applied-patches"
+    if applied.exists() and applied.read_text():
+        quilt(tree, "pop", "-a", "-f")
+    shutil.rmtree(state, ignore_errors=True)
+
+
+def configure(tree: Path, build: Path, parts: list[Path], hooked: bool) -> None:
+    """Write the build's .config from fragments and check that all was taken.
+
+    What they set to n may be unknown to the kernel.
+    """
+    merge: Words = [tree / "scripts/kconfig/merge_config.sh", "-n", "-O", build, *parts]
     run(merge, "configuring the kernel", cwd=tree, env=make_environment())
     assignment = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
     actual = dict(assignment.findall((build / ".config").read_text()))
     requested: dict[str, str] = {}
-    for fragment in fragments:
+    for fragment in parts:
         requested |= assignment.findall(fragment.read_text())
     refused = [
         f"{name}={value}"
@@ -250,9 +192,10 @@ def configure(tree: Path, build: Path, variant: str, hooked: bool) -> None:
         if actual.get(name, "n") != value and (hooked or name != OPTION)
     ]
     if refused:
+        names = ", ".join(path.name for path in parts)
         raise Failure(
-            f"the {variant} kernel's configuration refuses {', '.join(refused)}: "
-            f"add what they depend on to {', '.join(VARIANTS[variant])} in tools/config"
+            f"the kernel's configuration by {names} refuses {', '.join(refused)}: "
+            "add what they depend on, in tools/config"
         )
 
 
@@ -323,17 +266,17 @@ def make(arguments: list[str | Path], log: IO[str], what: str, progress: Progres
 def hooked_source(version: Version) -> Path:
     """Return the source tree of a point release with the whole series applied."""
     with locked(CACHE / "lock"):
-        return apply_patches(version, hook_patches(None))
+        return apply_patches(version, hook_patches(version.series))
 
 
 def build_kernel(name: str | None, variant: str, limit: int | None = None) -> Path:
     """Return the directory of a built kernel; builds it if its inputs changed.
 
-    `name` is a point release, or None for the newest; `limit` the number of hook
+    `name` is what find_version() takes; `limit` the number of hook
     patches to apply, or None for all.
     """
     version = find_version(name)
-    patches = hook_patches(limit)
+    patches = hook_patches(version.series, limit)
     inputs = build_inputs(version, variant, patches)
     result = KERNEL / inputs_key(inputs)
     if result.exists():
@@ -397,7 +340,7 @@ def build_locked(
         copied_build(version, label)
     complete = build / ".complete"
     complete.unlink(missing_ok=True)
-    configure(tree, build, variant, bool(patches))
+    configure(tree, build, fragments(version.series, variant), bool(patches))
     what = f"{version.point} {label}"
     progress = Progress(f"building {what}")
     with (build.parent / f"{label}.log").open("w", buffering=1) as log:
@@ -445,6 +388,21 @@ def kernel_inputs(kernel: Path) -> dict[str, Any]:
     return inputs
 
 
+def find_kernel(name: str | None, variant: str | None) -> Path:
+    """Return the directory of a built kernel: the one of that name, or what is built by it.
+
+    `name` is what find_version() takes, or a directory; `variant` what a directory must be.
+    """
+    name = name or os.environ.get(NAMED)
+    if not name or "/" not in name:
+        return build_kernel(name, variant or "plain")
+    kernel = Path(name).resolve()
+    found = kernel_inputs(kernel)["variant"]
+    if variant not in (None, found):
+        raise Failure(f"{kernel} is a {found} kernel, no {variant} one: name another")
+    return kernel
+
+
 @dataclass(frozen=True)
 class Edit:
     """One place of a source file changed, for a faulty build; `name` tells such builds apart."""
@@ -474,7 +432,7 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
     with locked(CACHE / "lock"):
         if result.exists():
             return result
-        tree = apply_patches(version, hook_patches(None))
+        tree = apply_patches(version, hook_patches(version.series))
         build = copied_build(version, "edited")
         stamp = SOURCE / f"{version.package}.patches"
         applied, text = stamp.read_text(), (tree / edit.path).read_text()

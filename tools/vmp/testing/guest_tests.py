@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
-from vmp.guest.kernel import Edit, build_kernel, build_module, find_version, kernel_inputs, source
+from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, source
 from vmp.guest.log import LOST_GUEST, find_splat
+from vmp.guest.sources import find_version
 from vmp.testing import faults
 from vmp.testing.results import Report
 
@@ -77,8 +78,10 @@ def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
     ended = failed = 0
     for line in text.splitlines():
         result = KTAP.match(line)
-        if result and result[2].endswith("# SKIP"):
-            report.note(f"{label}: {result[2]}: {'; '.join(comments)}")
+        if result and result[2].endswith(" # SKIP"):
+            name = result[2].removesuffix(" # SKIP")
+            # the last line is how long it took
+            report.skip(f"{label}: {name}", "; ".join(comments[:-1]))
         elif result:
             failed += bool(result[1])
             took = (

@@ -29,9 +29,10 @@ class Mutant(Edit):
 
 
 FLUSH, SCAN, AGING = "module/flush.c", "module/scan.c", "module/aging.c"
+SCAN_6_12 = "module/scan_6_12.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
 CONTROL, TRACE = "module/control.c", "module/trace.h"
-VMSCAN, REGISTRY = "mm/vmscan.c", "mm/vmscan_policy.c"
+VMSCAN, REGISTRY, PASS = "mm/vmscan.c", "mm/vmscan_policy.c", "mm/vmscan_pass.c"
 RMAP = "mm/vmscan_rmap.c"
 
 MUTANTS = (
@@ -85,7 +86,7 @@ MUTANTS = (
     Mutant("never-enough", SCAN, "if (pass->enough)", "if (false)", "reclaim-exact"),
     Mutant(
         "enough-of-all-nodes",
-        VMSCAN,
+        PASS,
         "sc->batch.nr_before + pass->nr_reclaimed >=",
         "sc->nr_reclaimed >=",
         "numa",
@@ -135,7 +136,7 @@ MUTANTS = (
         "idle-rotate",
     ),
     Mutant("a-page-is-enough", REGISTRY, "pass->nr_moved < share", "!pass->nr_moved", "idle-one"),
-    Mutant("in-the-way-unnoticed", VMSCAN, "swappiness && (sc->gfp_mask & __GFP_IO);",
+    Mutant("in-the-way-unnoticed", PASS, "swappiness && (sc->gfp_mask & __GFP_IO);",
            "swappiness;", "noio"),
     # aging
     Mutant("no-drain", QUEUE, "\tflush_workqueue(queue->wq);\n", "", "slow-aging"),
@@ -172,7 +173,7 @@ MUTANTS = (
     Mutant("batches-not-counted", WRITEBACK, "\t\tflags |= VMSCAN_COUNT;\n", "\t\t{}\n",
            "slow-disk"),  # fmt: skip
     # throttle
-    Mutant("no-sleep", VMSCAN, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
+    Mutant("no-sleep", PASS, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
     Mutant(
         "kswapd-impatient",
         THROTTLE,
@@ -200,14 +201,28 @@ MUTANTS = (
         "",
         "slow-disk",
     ),
+    # the loop of 6.12
+    Mutant("removed-by-priority", SCAN_6_12, "online ? total >> pass->priority : total;",
+           "total >> pass->priority;"),  # fmt: skip
+    Mutant("settled-once", SCAN_6_12, "\tnote->budget = min(budget, U32_MAX);\n",
+           "\tif (!pass->nr_batches)\n\t\tnote->budget = min(budget, U32_MAX);\n"),  # fmt: skip
+    Mutant("goes-on-after-aging", SCAN_6_12, "\tif (note->aged)\n\t\treturn VMP_END_AGED;\n", ""),
+    # what a kernel has
+    Mutant("points-not-hidden", CONTROL, "return !(point->not_with & traits);", "return true;"),
+    Mutant("policies-not-hidden", CONTROL, "if (point->policies[i].only_with & ~traits)",
+           "if (false)"),  # fmt: skip
+    Mutant("shown-by-place", CONTROL, "shown.policy[shown.nr++] = i;", "shown.nr++;"),
+    Mutant("profile-unfit", CONTROL, "return fit(profiles[i].choice, traits);",
+           "return profiles[i].choice;"),  # fmt: skip
+    Mutant("nobody-stands-in", SCAN, "aging != VMP_AGING_CONTINUE);", "false);"),
     # which policy is in force
     Mutant(
         "control-unlocked",
         CONTROL,
         "\tmutex_lock(&control_lock);\n\tchoice = current_choice;\n"
-        "\tchoice.policy[point] = policy;\n\terr = publish(&choice);\n"
+        "\tchoice.policy[point] = shown.policy[i];\n\terr = publish(&choice);\n"
         "\tmutex_unlock(&control_lock);\n",
-        "\tchoice = current_choice;\n\tchoice.policy[point] = policy;\n"
+        "\tchoice = current_choice;\n\tchoice.policy[point] = shown.policy[i];\n"
         "\terr = publish(&choice);\n",
         "switch",
         True,
@@ -275,16 +290,16 @@ MUTANTS = (
         "one-work-for-both",
         REGISTRY,
         "\tset_branches(false);\n"
-        "\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
-        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
+        "\tmod_delayed_work(system_long_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
+        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_NAMESPACE);\n\n"
         "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n\tif (on)\n"
-        "\t\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\telse\n"
-        "\t\tqueue_work(system_wq, &on_work);\n",
+        "\t\tmod_delayed_work(system_long_wq, &off_work, BRANCH_OFF_DELAY);\n\telse\n"
+        "\t\tqueue_work(system_long_wq, &on_work);\n",
         "\tset_branches(false);\n\tschedule_timeout_uninterruptible(1);\n"
-        "\tmod_delayed_work(system_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
-        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_POLICY);\n\n"
+        "\tmod_delayed_work(system_long_wq, &off_work, BRANCH_OFF_DELAY);\n\n\treturn 0;\n}\n"
+        "EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_NAMESPACE);\n\n"
         "void vmscan_policy_set_bypass(bool on)\n{\n\tWRITE_ONCE(bypass, on);\n"
-        "\tmod_delayed_work(system_wq, &off_work, on ? BRANCH_OFF_DELAY : 2);\n",
+        "\tmod_delayed_work(system_long_wq, &off_work, on ? BRANCH_OFF_DELAY : 2);\n",
     ),
     # unmap
     Mutant(

@@ -18,6 +18,7 @@ class Report:
     def __init__(self, log: Path) -> None:
         self.passed = 0
         self.failed: list[str] = []
+        self.skipped: list[str] = []
         self.minutes: dict[str, float] = {}
         self.start = time.monotonic()
         self.stolen = stolen()
@@ -43,6 +44,12 @@ class Report:
                 self.failed.append(name)
                 reasons = [f"#   {line}" for line in reason.splitlines()]
                 self.say(f"not ok - {name}{took}", *reasons)
+
+    def skip(self, name: str, reason: str) -> None:
+        """Note one test that has nothing to test here, and why."""
+        with self.lock:
+            self.skipped.append(f"{name}: {reason}")
+            self.note(f"skipped: {self.skipped[-1]}")
 
     @contextmanager
     def check(self, name: str) -> Iterator[None]:
@@ -81,6 +88,7 @@ class Report:
             f"CPU minutes: {(used.ru_utime + used.ru_stime) / 60:.1f}, and "
             f"{(stolen() - self.stolen) / 60:.1f} that the machine's host gave to others"
         )
+        self.say(*(f"# skipped: {name}" for name in self.skipped))
         self.say(*(f"# failed: {name}" for name in self.failed))
         self.say(f"{self.passed} passed, {len(self.failed)} failed")
         return 1 if self.failed or not self.passed else 0

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The loop that Linux 6.12 goes over an lruvec with, as a scan policy of kernels that have
+ * another: what did the newer one bring?
+ *
+ * It works out before each batch how much a pass may scan, from what the lruvec has then,
+ * and ends the pass when that is reached. It ages where its rules want that, but at the
+ * default priority, and aging is the end of the pass. Reclaim of a memory cgroup does not
+ * stop when it has enough.
+ */
+#include <linux/minmax.h>
+#include <linux/mmzone.h>
+#include <kunit/visibility.h>
+
+#include "internal.h"
+
+/* MIN_LRU_BATCH; it looks at MAX_LRU_BATCH folios for that, our largest batch. */
+#define BATCH	64
+
+/**
+ * vmp_scan_6_12_end() - does a pass of the loop of 6.12 end?
+ * @pass: how far it is
+ * @note: what else is known of it
+ *
+ * Return: why it ends, or VMP_GO_ON.
+ */
+enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
+{
+	/* else the budget is not of this loop */
+	bool mine = note->scan == VMP_SCAN_6_12;
+
+	if (note->aged)
+		return VMP_END_AGED;
+	/* another task was at it */
+	if (mine && note->to_age)
+		return VMP_END_NOTHING;
+	/* a batch that leaves nothing cold counts as nothing */
+	if (pass->last == VMSCAN_EVICT && (!pass->done || !vmp_aging_cold(pass)))
+		return VMP_END_NOTHING;
+	if (mine && pass->nr_batches && pass->nr_moved >= note->budget)
+		return VMP_END_BUDGET;
+	if (pass->root_reclaim && pass->enough)
+		return VMP_END_ENOUGH;
+
+	return VMP_GO_ON;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_6_12_end);
+
+static unsigned long settle_budget(const struct vmscan_pass *pass, bool online)
+{
+	unsigned long total = 0;
+	unsigned int i;
+
+	if (!vmp_aging_cold(pass))
+		return 0;
+	for (i = 0; i < pass->nr_gens; i++)
+		total += pass->nr_pages[i];
+
+	return online ? total >> pass->priority : total;
+}
+
+/**
+ * vmp_scan_6_12_step() - the next step of a pass of the loop of 6.12
+ * @pass: how far it is
+ * @note: what else is known of it; gets the budget
+ * @online: the memcg has not been removed: else all that can be evicted is
+ *
+ * Return: the step.
+ */
+struct vmscan_step vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note,
+				      bool online)
+{
+	const struct vmscan_step end = { .action = VMSCAN_END };
+	unsigned long budget;
+
+	if (vmp_scan_6_12_end(pass, note) != VMP_GO_ON)
+		return end;
+
+	note->scan = VMP_SCAN_6_12;
+	budget = settle_budget(pass, online);
+	if ((online || !budget) && vmp_aging_decide(VMP_AGING_STOP, pass) == VMP_AGE_NOW) {
+		note->to_age = true;
+		return (struct vmscan_step) { .action = VMSCAN_AGE };
+	}
+	note->budget = min(budget, U32_MAX);
+	if (!budget)
+		return end;
+
+	return (struct vmscan_step) {
+		.action = VMSCAN_EVICT,
+		.max_move = VMSCAN_MAX_BATCH,
+		.max_take = BATCH,
+	};
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_6_12_step);

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel command: builds of kernels and modules, and what there is to build."""
+
+import argparse
+from pathlib import Path
+
+from vmp.common import Command, Parser
+from vmp.guest.hooks import series_names, write_series
+from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
+from vmp.guest.sources import find_version, versions
+
+NAMES = "a series, as in 6.12 (its newest release), or a point release"
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what kernel takes."""
+    commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
+    build = commands.add_parser("build", help="build a kernel if needed and print its directory")
+    module = commands.add_parser("module", help="build the module and print its directory")
+    listing = commands.add_parser("versions", help="print the point releases, oldest first")
+    patches = commands.add_parser("patches", help="write a series' patches, for quilt")
+    build.add_argument("--kernel", metavar="V", help=NAMES)
+    module.add_argument("--kernel", metavar="V", help=f"{NAMES}, or a built kernel's directory")
+    for command in (build, module):
+        command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
+    build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
+    listing.add_argument("series", nargs="?", help="of this one only")
+    patches.add_argument("--kernel", metavar="V", help=NAMES)
+    patches.add_argument("directory", type=Path, help="where to write them")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one command."""
+    if args.what == "build":
+        print(build_kernel(args.kernel, args.variant or "plain", args.patches))
+    elif args.what == "module":
+        print(build_module(find_kernel(args.kernel, args.variant)))
+    elif args.what == "versions":
+        for series in [args.series] if args.series else series_names():
+            print(*(version.point for version in versions(series)), sep="\n")
+    elif args.what == "patches":
+        write_series(find_version(args.kernel).series, args.directory)
+    return 0
+
+
+COMMAND = Command(
+    "kernel",
+    "Build guest kernels with the hook patches, and the module for them.",
+    arguments,
+    run,
+)

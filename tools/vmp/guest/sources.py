@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel sources: which point releases of a series Debian has, and a source package fetched.
+
+A series is looked up in the machine's own apt lists and in lists of our own, which know the
+suites that a stable machine has no need of; the system's apt stays as it is.
+"""
+
+import functools
+import os
+import re
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import CACHE, Failure, locked, run
+from vmp.guest.hooks import FIRST, series_names
+
+DEFAULT = "6.12"
+NAMED = "VMP_KERNEL"  # in the environment: the kernel that is meant where none is named
+DEBS, APT = CACHE / "debs", CACHE / "apt"
+LISTS = Path("/var/lib/apt/lists")
+DAY, HOUR = 86400, 3600  # seconds
+# What the archive calls the suites, and what is added to that name.
+ALIASES = {"stable": ["", "-updates", "-backports"], "testing": [""], "unstable": [""]}
+SECURITY = "-security"
+MIRROR = "http://deb.debian.org/debian"  # if the machine's lists name no Debian
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+
+@dataclass(frozen=True)
+class Version:
+    """A point release (6.12.117) and the Debian version of its source package."""
+
+    point: str
+    package: str
+
+    @property
+    def series(self) -> str:
+        """Return the series, as in 6.12."""
+        return self.point.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the source package."""
+        return package_name(self.series)
+
+    @property
+    def deb(self) -> Path:
+        """Return where the source package is kept."""
+        return DEBS / f"{self.name}_{self.package}_all.deb"
+
+
+def package_name(series: str) -> str:
+    """Return the name of a series' source package."""
+    return f"linux-source-{series}"
+
+
+def say(text: str) -> None:
+    """Print a line of progress."""
+    print(f"kernel: {text}", file=sys.stderr, flush=True)
+
+
+def key(version: Version) -> list[int]:
+    """Return what point releases are ordered by."""
+    return [int(part) for part in version.point.split(".")]
+
+
+def read_version(series: str, package: str) -> Version | None:
+    """Return a version by its Debian version; None if it is no release that the series is for."""
+    point = re.match(rf"{re.escape(series)}\.(\d+)", package)
+    if not point or int(point[1]) < FIRST.get(series, 0):
+        return None
+    return Version(point[0], package)
+
+
+def cached(series: str) -> list[Version]:
+    """Return the point releases whose source package has been fetched."""
+    names = (path.name.split("_")[1] for path in DEBS.glob(f"{package_name(series)}_*_all.deb"))
+    return [version for name in names if (version := read_version(series, name))]
+
+
+def own_apt() -> dict[str, str]:
+    """Return the environment of an apt that uses our own lists."""
+    return os.environ | {"APT_CONFIG": str(APT / "apt.conf"), "LC_ALL": "C"}
+
+
+def listed(series: str, own: bool) -> list[Version]:
+    """Return the point releases in the machine's lists, or in our own."""
+    if own and not (APT / "apt.conf").exists():
+        return []
+    listing = run(
+        ["apt-cache", "madison", package_name(series)],
+        "listing the kernel sources",
+        env=own_apt() if own else None,
+    )
+    names = (line.split("|")[1].strip() for line in listing.splitlines())
+    return [version for name in names if (version := read_version(series, name))]
+
+
+def age(*paths: Path) -> float:
+    """Return how long ago the newest of some files changed, in seconds."""
+    times = [path.stat().st_mtime for path in paths if path.exists()]
+    return time.time() - max(times, default=0)
+
+
+def mirrors() -> dict[str, str]:
+    """Return where the machine has Debian and its security archive from, by their label."""
+    form = "$(LABEL)|$(REPO_URI)"
+    targets = run(["apt-get", "indextargets", "--format", form], "reading apt's sources")
+    found = {"Debian": MIRROR}
+    for line in reversed(targets.splitlines()):
+        label, site = line.split("|")
+        if label in ("Debian", "Debian-Security") and not site.startswith("cdrom:"):
+            found[label] = site
+    return found
+
+
+def write_sources(suites: list[tuple[str, str]]) -> None:
+    """Name the suites, each at its mirror, that our own lists are of."""
+    lines = (f"deb [signed-by={KEYRING}] {site} {suite} main\n" for site, suite in suites)
+    (APT / "etc/sources.list").write_text("".join(lines))
+
+
+def update(*options: str) -> None:
+    """Bring our own lists up to date; raise Failure if any of them can't be had."""
+    strict = ["-o", "APT::Update::Error-Mode=any"]
+    run(["apt-get", "update", *strict, *options], "updating the lists of kernels", env=own_apt())
+
+
+def make_lists() -> None:
+    """Make or update our own lists: the machine's mirror and settings, more suites."""
+    for name in ("state/lists/partial", "cache/archives/partial", "etc/apt.conf.d"):
+        (APT / name).mkdir(parents=True, exist_ok=True)
+    # Proxies and the like; but no hooks, which would touch the system's apt.
+    settings = [
+        line
+        for line in run(["apt-config", "dump", "Acquire"], "reading apt's settings").splitlines()
+        if not line.startswith(("Acquire::IndexTargets", "Acquire::Languages"))
+    ]
+    ours = [f'Dir::{name} "{APT / name.lower()}";' for name in ("State", "Cache", "Etc")]
+    # A new stable is no reason to stop; root's files are nothing that apt's own user could write.
+    ours += [
+        'Acquire::Languages "none";',
+        'Acquire::AllowReleaseInfoChange "true";',
+        'APT::Sandbox::User "root";',
+    ]
+    (APT / "apt.conf").write_text("\n".join([*settings, *ours, ""]))
+    sites = mirrors()
+    # The names of the suites change their meaning: caches on the way may have old ones.  So ask
+    # what stands for what, and read the lists of that.
+    write_sources([(sites["Debian"], alias) for alias in ALIASES])
+    update("-o", "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false")
+    suites = [
+        (sites["Debian"], codename(alias) + ending)
+        for alias, endings in ALIASES.items()
+        for ending in endings
+    ]
+    if security := sites.get("Debian-Security"):
+        suites.append((security, codename("stable") + SECURITY))
+    write_sources(suites)
+    update()
+
+
+def codename(alias: str) -> str:
+    """Return the codename of a suite, as its release file has it."""
+    for path in (APT / "state/lists").glob(f"*_dists_{alias}_*Release"):
+        found = re.search(r"^Codename: (\S+)", path.read_text(errors="replace"), re.MULTILINE)
+        if found:
+            return found[1]
+    return alias
+
+
+def refresh(series: str) -> str:
+    """Update our own lists if a series has to be looked up there; return why that failed, or "".
+
+    What is a day old is, and what the machine does not know.
+    """
+    stamps = [APT / "updated", APT / "tried"]
+    fresh = age(LISTS, LISTS / "partial") < DAY and listed(series, own=False)
+    if fresh or age(stamps[0]) < DAY:
+        return ""
+    if age(stamps[1]) < HOUR and (cached(series) or listed(series, own=True)):
+        return ""  # It failed before, and there is one to go on with.
+    with locked(APT / "lock"):
+        if age(stamps[0]) < DAY:
+            return ""
+        say("looking up kernel sources in Debian's suites")
+        try:
+            make_lists()
+        except Failure as failure:
+            stamps[1].touch()
+            return str(failure)
+        stamps[0].touch()
+    return ""
+
+
+@functools.cache
+def versions(series: str) -> list[Version]:
+    """Return the point releases of a series that are to be had, oldest first."""
+    if series not in series_names():
+        raise Failure(f"there are no hooks for '{series}': choose {', '.join(series_names())}")
+    failed = refresh(series)
+    found: dict[str, Version] = {}
+    # Of one point release, that one which is there already; else what the machine trusts.
+    for version in cached(series) + listed(series, own=False) + listed(series, own=True):
+        found.setdefault(version.point, version)
+    if not found:
+        raise Failure(
+            failed
+            or f"no suite of Debian's archive has {package_name(series)}, and none is in {DEBS}: "
+            "it can't be had any more"
+        )
+    if failed:
+        say(f"{failed}: going on with what is known")
+    return sorted(found.values(), key=key)
+
+
+def fetch(version: Version) -> Path:
+    """Return the source package, downloaded with apt if it isn't in the cache."""
+    deb = version.deb
+    if not deb.exists():
+        say(f"downloading {version.name} {version.package}")
+        part = DEBS / f".{version.package}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        run(
+            ["apt-get", "download", f"{version.name}={version.package}"],
+            f"downloading {version.name} {version.package} (stale lists need `apt-get update`)",
+            cwd=part,
+            env=None if version in listed(version.series, own=False) else own_apt(),
+        )
+        (part / deb.name).rename(deb)
+        part.rmdir()
+    return deb
+
+
+def newest(series: str) -> Version:
+    """Return the newest point release of a series; the newest cached one on a machine offline."""
+    version = versions(series)[-1]
+    kept = sorted(cached(series), key=key)
+    if kept and version not in kept:
+        try:
+            with locked(DEBS / ".lock"):
+                fetch(version)
+        except Failure as failure:
+            say(f"{failure}: going on with {kept[-1].point}")
+            return kept[-1]
+    return version
+
+
+def find_version(name: str | None) -> Version:
+    """Return a version by its name: a series (its newest), a point release, a Debian version.
+
+    None is what VMP_KERNEL in the environment names, or else the default series.
+    """
+    name = name or os.environ.get(NAMED) or DEFAULT
+    known = series_names()
+    if name in known:
+        return newest(name)
+    found = re.match(r"\d+\.\d+(?=\.\d)", name)
+    if not found or found[0] not in known:
+        raise Failure(
+            f"there are no hooks for a kernel '{name}': choose {', '.join(known)} (the newest of "
+            "a series), or one that `tools/kernel versions` prints"
+        )
+    series = found[0]
+    for offered in (cached, versions):
+        for version in offered(series):
+            if name in (version.point, version.package):
+                return version
+    points = ", ".join(version.point for version in versions(series))
+    raise Failure(f"there is no kernel '{name}': choose {series} (the newest) or one of {points}")
