@@ -25,7 +25,6 @@ DAY, HOUR = 86400, 3600  # seconds
 # What the archive calls the suites, and what is added to that name.
 ALIASES = {"stable": ["", "-updates", "-backports"], "testing": [""], "unstable": [""]}
 SECURITY = "-security"
-MIRROR = "http://deb.debian.org/debian"  # if the machine's lists name no Debian
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
@@ -109,11 +108,13 @@ def mirrors() -> dict[str, str]:
     """Return where the machine has Debian and its security archive from, by their label."""
     form = "$(LABEL)|$(REPO_URI)"
     targets = run(["apt-get", "indextargets", "--format", form], "reading apt's sources")
-    found = {"Debian": MIRROR}
+    found: dict[str, str] = {}
     for line in reversed(targets.splitlines()):
         label, site = line.split("|")
         if label in ("Debian", "Debian-Security") and not site.startswith("cdrom:"):
             found[label] = site
+    if "Debian" not in found:
+        raise Failure("apt's sources name no mirror of Debian: add one, and run `apt-get update`")
     return found
 
 
