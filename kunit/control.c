@@ -18,8 +18,6 @@ struct shown_case {
 };
 
 static const struct shown_case shown_cases[] = {
-	{ &vmp_flush_point, NONE, "stock=0 batch=1" },
-	{ &vmp_flush_point, ALL, "stock=0 batch=1" },
 	{ &vmp_scan_point, NONE, "stock=0 budget=1" },
 	{ &vmp_scan_point, BUDGET, "stock=0 budget=1 v6.12=2" },
 	{ &vmp_scan_point, ALL, "stock=0 budget=1 v6.12=2" },

@@ -7,6 +7,9 @@
  * cgroup, where the kernel then throttles by its own rules, and adds one. "all" has
  * them counted in root reclaim too, where the kernel has no rules for the multi-gen
  * LRU. Those here follow the ones for the classic LRU.
+ *
+ * With VMSCAN_TRAIT_FEEDBACK stock counts all batches by itself, and throttles by that in
+ * reclaim of a memory cgroup. What is left of "memcg" is its rule.
  */
 #include <linux/debugfs.h>
 #include <linux/nodemask.h>

@@ -25,7 +25,7 @@ try() {
 	looked=$(awk -F'nr_scanned=' 'NF > 1 { sum += $2 } END { print sum + 0 }' "$instance/trace")
 	grep -q 'entries-in-buffer/entries-written: \([0-9]*\)/\1 ' "$instance/trace" || fail "events were lost"
 	echo "$scan $aging, $1: status $status, $killed OOM kills, $looked folios looked at"
-	[[ $scan != stock ]] || stock=$looked
+	[[ $setting != "${scan_settings[0]}" ]] || stock=$looked
 	((looked <= 2 * stock)) || fail "that is more than twice what stock looks at"
 }
 
