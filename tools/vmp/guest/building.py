@@ -4,9 +4,10 @@
 import argparse
 from pathlib import Path
 
-from vmp.common import Command, Parser
+from vmp.common import Command, Parser, Usage
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
+from vmp.guest.porting import check, source_trial, version_trial
 from vmp.guest.sources import find_version, versions
 
 NAMES = "a series, as in 6.12 (its newest release), or a point release"
@@ -19,14 +20,17 @@ def arguments(parser: Parser) -> None:
     module = commands.add_parser("module", help="build the module and print its directory")
     listing = commands.add_parser("versions", help="print the point releases, oldest first")
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
-    build.add_argument("--kernel", metavar="V", help=NAMES)
+    check = commands.add_parser("check", help="try a series on a kernel's source")
+    for command in (build, patches, check):
+        command.add_argument("--kernel", metavar="V", help=NAMES)
     module.add_argument("--kernel", metavar="V", help=f"{NAMES}, or a built kernel's directory")
     for command in (build, module):
         command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
     listing.add_argument("series", nargs="?", help="of this one only")
-    patches.add_argument("--kernel", metavar="V", help=NAMES)
     patches.add_argument("directory", type=Path, help="where to write them")
+    check.add_argument("--source", type=Path, metavar="DIR", help="in place of a release: a tree")
+    check.add_argument("--series", metavar="S", help="that series (default: the nearest)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +44,23 @@ def run(args: argparse.Namespace) -> int:
             print(*(version.point for version in versions(series)), sep="\n")
     elif args.what == "patches":
         write_series(find_version(args.kernel).series, args.directory)
+    elif args.what == "check":
+        return try_series(args)
     return 0
+
+
+def try_series(args: argparse.Namespace) -> int:
+    """Try a series on a tree or a release."""
+    if args.source and args.kernel:
+        raise Usage("--source names a tree: leave --kernel out")
+    if args.series and args.series not in series_names():
+        raise Usage(f"there is no series '{args.series}': choose {', '.join(series_names())}")
+    if args.source:
+        fits = check(str(args.source), source_trial(args.source.resolve(), args.series))
+    else:
+        version = find_version(args.kernel)
+        fits = check(version.point, version_trial(version, args.series))
+    return 0 if fits else 1
 
 
 COMMAND = Command(

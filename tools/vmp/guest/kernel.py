@@ -37,6 +37,11 @@ def file_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def compiler() -> str:
+    """Return which compiler there is."""
+    return run(["gcc", "--version"], "asking gcc for its version").splitlines()[0]
+
+
 def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict[str, Any]:
     """Return all that decides what a built kernel is."""
     return {
@@ -45,7 +50,7 @@ def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict[st
         "variant": variant,
         "patches": [[path.name, file_digest(path)] for path in patches],
         "config": [[path.name, file_digest(path)] for path in fragments(version.series, variant)],
-        "compiler": run(["gcc", "--version"], "asking gcc for its version").splitlines()[0],
+        "compiler": compiler(),
     }
 
 
@@ -311,13 +316,12 @@ def copied_build(version: Version, label: str) -> Path:
     return build
 
 
-def make_targets(version: Version, build: Path, *targets: str) -> Path:
-    """Make targets of the source tree, as it is patched now; return the log."""
-    tree = SOURCE / version.package
+def make_targets(tree: Path, build: Path, what: str, *targets: str) -> Path:
+    """Make targets of a source tree; return the log."""
     log_path = build.with_suffix(".log")
     base: Words = ["-C", tree, f"O={build}", "LOCALVERSION=", f"-j{os.cpu_count()}"]
     with log_path.open("w") as log:
-        make([*base, *targets], log, f"making {' '.join(targets)} of {version.point}", None)
+        make([*base, *targets], log, f"making {' '.join(targets)} of {what}", None)
     return log_path
 
 
@@ -440,7 +444,7 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
         stamp.unlink()
         try:
             edit.apply(tree)
-            make_targets(version, build, "bzImage")
+            make_targets(tree, build, version.point, "bzImage")
         finally:
             (tree / edit.path).write_text(text)
             stamp.write_text(applied)

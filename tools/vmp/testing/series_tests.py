@@ -72,7 +72,7 @@ def compiles(version: Version, variant: str, count: int | None, *targets: str) -
         tree = apply_patches(version, hook_patches(version.series, count))
         build = copied_build(version, "steps")
         configure(tree, build, fragments(version.series, variant), count != 0)
-        log = make_targets(version, build, *targets)
+        log = make_targets(tree, build, version.point, *targets)
     warnings = [line for line in log.read_text().splitlines() if "warning:" in line]
     if warnings:
         raise Failure("\n".join(warnings))
