@@ -202,6 +202,10 @@ refuse scan/policy continue "$invalid" "scan/policy takes one of: $scans"
 has_trait budget || refuse scan/policy v6.12 "$invalid" "scan/policy takes one of: $scans"
 refuse scan/batch 0 "$range" "scan/batch takes a number from 1 to 4096"
 refuse scan/floor 32 "$invalid" "scan/floor takes one of: none small always"
+refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
+refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
+# For as long as the log takes no more.
+pause 5
 refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
 if has writeback; then
 	refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
@@ -209,10 +213,6 @@ if has writeback; then
 		"writeback/dirty_gen takes one of: youngest second-youngest"
 fi
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
-refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
-refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
-# For as long as the log takes no more.
-pause 5
 refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"

@@ -6,10 +6,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import Failure
 from vmp.guest.starvation import stolen
+
+
+@dataclass
+class Counts:
+    """How many tests of a group there were, by what became of them."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
 
 
 class Report:
@@ -20,6 +30,8 @@ class Report:
         self.failed: list[str] = []
         self.skipped: list[str] = []
         self.minutes: dict[str, float] = {}
+        self.counts: dict[str, Counts] = {}  # of each group that has ended
+        self.running = threading.local()
         self.start = time.monotonic()
         self.stolen = stolen()
         self.lock = threading.RLock()
@@ -39,9 +51,11 @@ class Report:
         with self.lock:
             if reason is None:
                 self.passed += 1
+                self.count().passed += 1
                 self.say(f"ok - {name}{took}")
             else:
                 self.failed.append(name)
+                self.count().failed += 1
                 reasons = [f"#   {line}" for line in reason.splitlines()]
                 self.say(f"not ok - {name}{took}", *reasons)
 
@@ -49,7 +63,15 @@ class Report:
         """Note one test that has nothing to test here, and why."""
         with self.lock:
             self.skipped.append(f"{name}: {reason}")
+            self.count().skipped += 1
             self.note(f"skipped: {self.skipped[-1]}")
+
+    def count(self) -> "Counts":
+        """Return the counts of the group that this thread runs."""
+        if not hasattr(self.running, "counts"):
+            self.running.counts = Counts()
+        counts: Counts = self.running.counts
+        return counts
 
     @contextmanager
     def check(self, name: str) -> Iterator[None]:
@@ -66,12 +88,14 @@ class Report:
     def group(self, name: str) -> Iterator[None]:
         """Run the block as a group of tests, whose minutes are kept; a Failure fails it."""
         start = time.monotonic()
+        self.running.counts = Counts()
         try:
             yield
         except Failure as failure:
             self.add(f"{name}: what its tests need", str(failure))
         with self.lock:
             self.minutes[name] = (time.monotonic() - start) / 60
+            self.counts[name] = self.count()
             self.note(f"group {name}: {self.minutes[name]:.1f} min")
 
     def note(self, text: str) -> None:
