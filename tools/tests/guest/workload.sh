@@ -31,7 +31,7 @@ def has_loop(side, key, wanted):
         print(f"{key} counts nothing in the slices of '{side}'")
         sys.exit(2)
 for side, settings in zip(sides, sys.argv[3:]):
-    has_loop(side, "scan.passes", "scan=budget" in settings)
+    has_loop(side, "scan.passes", "scan=stock" not in settings)
     # zipf has a generation made once in a minute or less, and maybe by a reclaimer.
     if sys.argv[2] != "zipf" or "aging=async" not in settings:
         has_loop(side, "aging.queued", "aging=async" in settings)
@@ -61,6 +61,7 @@ compare() {
 
 comparisons=("scan=stock scan=budget,aging=async")
 ! full || comparisons+=("scan=budget,aging=stop scan=budget,aging=continue")
+! full || ! has_trait budget || comparisons+=("scan=stock scan=v6.12")
 for settings in "${comparisons[@]}"; do
 	read -r a b <<<"$settings"
 	echo "$1: $a, $b:"
