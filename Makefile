@@ -2,6 +2,9 @@
 # Without a target, the module for the running kernel, or for KDIR's.
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
+# As in KERNEL=7.3: a series or a point release that the demo and the tests are to use.
+export VMP_KERNEL = $(KERNEL)
+
 modules modules_install clean:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 

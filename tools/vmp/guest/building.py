@@ -8,9 +8,7 @@ from vmp.common import Command, Parser, Usage
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, source_trial, version_trial
-from vmp.guest.sources import find_version, versions
-
-NAMES = "a series, as in 6.12 (its newest release), or a point release"
+from vmp.guest.sources import KERNEL_HELP, find_version, versions
 
 
 def arguments(parser: Parser) -> None:
@@ -22,8 +20,10 @@ def arguments(parser: Parser) -> None:
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
     for command in (build, patches, check):
-        command.add_argument("--kernel", metavar="V", help=NAMES)
-    module.add_argument("--kernel", metavar="V", help=f"{NAMES}, or a built kernel's directory")
+        command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
+    module.add_argument(
+        "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
+    )
     for command in (build, module):
         command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")

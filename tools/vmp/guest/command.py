@@ -23,6 +23,7 @@ from vmp.guest.log import (
     stall,
 )
 from vmp.guest.qemu import Machine, qemu_command, run_guest
+from vmp.guest.sources import KERNEL_HELP
 from vmp.guest.starvation import WINDOW, Watch
 
 NO_GUEST = 125
@@ -39,7 +40,7 @@ def options(parser: Parser) -> None:
     )
     add = parser.add_argument
     add("--kernel", metavar="V",
-        help="a series, as in 6.12, a point release, or a built kernel's directory")  # fmt: skip
+        help=f"{KERNEL_HELP}, or a built kernel's directory")  # fmt: skip
     add("--debug", action="store_true", help="the kernel with sanitizers and lock checking")
     add("--cpus", type=int, default=4, metavar="N", help="virtual CPUs (default: 4)")
     add("--numa", type=int, default=1, metavar="N",

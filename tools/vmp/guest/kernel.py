@@ -268,12 +268,6 @@ def make(arguments: list[str | Path], log: IO[str], what: str, progress: Progres
         raise Failure(f"{what} failed, its log is {log.name}{excerpt}")
 
 
-def hooked_source(version: Version) -> Path:
-    """Return the source tree of a point release with the whole series applied."""
-    with locked(CACHE / "lock"):
-        return apply_patches(version, hook_patches(version.series))
-
-
 def build_kernel(name: str | None, variant: str, limit: int | None = None) -> Path:
     """Return the directory of a built kernel; builds it if its inputs changed.
 
@@ -405,6 +399,17 @@ def find_kernel(name: str | None, variant: str | None) -> Path:
     if variant not in (None, found):
         raise Failure(f"{kernel} is a {found} kernel, no {variant} one: name another")
     return kernel
+
+
+def name_kernel(name: str | None) -> None:
+    """Have this tool, and those that it runs, mean a kernel where none is named."""
+    if name and "/" in name:
+        kernel_inputs(Path(name))
+        name = str(Path(name).resolve())
+    elif name:
+        find_version(name)  # A wrong name is an error here, not in one of them.
+    if name:
+        os.environ[NAMED] = name
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ HOT = (
 CLOSE = 20  # so many places are compared letter by letter
 # What is so many lines away has to be alike so much more.
 RANGE, FAR = 500, 0.3
+MINORS = 20
 HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
 FUNCTION = re.compile(r"^[A-Za-z_][\w\s*]*?(\w+)\(")
 
@@ -206,13 +207,13 @@ def nearest_series(tree: Path) -> str:
     found = re.search(r"^VERSION = (\d+)\nPATCHLEVEL = (\d+)$", text, re.MULTILINE)
     if not found:
         raise Failure(f"{tree} is no kernel source: its Makefile has no VERSION and PATCHLEVEL")
-    major, minor = int(found[1]), int(found[2])
+    here = number([int(found[1]), int(found[2])])
+    return min(reversed(series_names()), key=lambda series: abs(number(order(series)) - here))
 
-    def distance(series: str) -> tuple[int, int]:
-        first, second = order(series)
-        return abs(first - major), abs(second - minor)
 
-    return min(reversed(series_names()), key=distance)
+def number(version: list[int]) -> int:
+    """Return about how many kernels there were before one: a new major version follows 19 or 20."""
+    return MINORS * version[0] + version[1]
 
 
 def source_trial(tree: Path, series: str | None) -> Trial:

@@ -19,6 +19,7 @@ from vmp.guest.hooks import FIRST, series_names
 
 DEFAULT = "6.12"
 NAMED = "VMP_KERNEL"  # in the environment: the kernel that is meant where none is named
+KERNEL_HELP = f"a series, as in {DEFAULT} (its newest release), or a point release"
 DEBS, APT = CACHE / "debs", CACHE / "apt"
 LISTS = Path("/var/lib/apt/lists")
 DAY, HOUR = 86400, 3600  # seconds

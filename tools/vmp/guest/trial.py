@@ -55,13 +55,13 @@ def touched(patches: list[Path]) -> Touched:
 
 def new_objects(patches: list[Path]) -> list[str]:
     """Return the objects of their own that patches bring, by what they add to a Makefile."""
-    found = []
+    found: dict[str, None] = {}
     for path in patches:
         for part in re.split(r"^--- ", path.read_text(), flags=re.MULTILINE):
-            makefile = re.search(r"^\+\+\+ [^/\s]+/(\S*)Makefile$", part, re.MULTILINE)
-            added = re.findall(r"^\+obj-\S+ [+:]= (.*)", part, re.MULTILINE) if makefile else []
-            found += [f"{makefile[1]}{name}" for line in added for name in line.split() if makefile]
-    return found
+            if makefile := re.search(r"^\+\+\+ [^/\s]+/(\S*)Makefile$", part, re.MULTILINE):
+                for line in re.findall(r"^\+obj-\S+ [+:]= (.*)", part, re.MULTILINE):
+                    found |= dict.fromkeys(makefile[1] + name for name in line.split())
+    return list(found)
 
 
 def original_files(version: Version) -> Path:

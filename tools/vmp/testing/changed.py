@@ -30,6 +30,8 @@ RULES = (
     (("*.md", "docs/*", "tools/man/*", "tools/pictures/*", "COPYING", ".gitignore"), ("static",)),
     (("tools/vm", "tools/vmp/guest/qemu.py", "tools/vmp/guest/log.py"),
      ("static", *GUESTS, "recording")),
+    (("tools/vmp/guest/objects.py", "tools/vmp/guest/trial.py", "tools/vmp/guest/porting.py"),
+     ("static", "series")),
 )  # fmt: skip
 
 

@@ -2,13 +2,11 @@
 """Tests of the hook series: it applies, each patch works by itself, and off it costs a branch."""
 
 import re
-import shutil
-import struct
-import tempfile
 from pathlib import Path
 
-from vmp.common import CACHE, OUT, Failure, Words, locked, run
-from vmp.guest.hooks import hook_patches
+from vmp.common import CACHE, OUT, Failure, locked, run
+from vmp.guest import objects
+from vmp.guest.hooks import hook_patches, series_names
 from vmp.guest.kernel import (
     apply_patches,
     build_kernel,
@@ -17,50 +15,41 @@ from vmp.guest.kernel import (
     copied_build,
     fragments,
     make_targets,
-    push,
 )
-from vmp.guest.sources import Version, fetch, find_version, versions
+from vmp.guest.porting import compare
+from vmp.guest.sources import Version, find_version, versions
+from vmp.guest.trial import OFF, ON, STOCK, applies, release_objects
 from vmp.testing import faults
 from vmp.testing.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
 from vmp.testing.results import Report
 
 # The static key of each policy point, and how many branches on it the functions have that ask,
 # with what the compiler inlines into them.
-POINTS = {
+Branches = dict[str, dict[str, int]]
+NEWEST: Branches = {
     "vmscan_flush_key": {"shrink_folio_list": 4},
     "vmscan_scan_key": {"try_to_shrink_lruvec": 1, "isolate_folios": 4},
-    "vmscan_evicted_key": {"isolate_folios": 2, "evict_folios": 4},
     "vmscan_throttle_key": {"shrink_node": 2},
-    "vmscan_unmap_key": {"shrink_folio_list": 1},
-    "vmscan_young_key": {"folio_referenced": 1},
 }
-# Where a function is that is not in vmscan.c; and what has to stay as it is, instruction by
-# instruction.
-ELSEWHERE = {"folio_referenced": "rmap"}
+# Where stock does less by itself, there are more points.
+BRANCHES: dict[str, Branches] = {
+    "6.12": NEWEST
+    | {
+        "vmscan_evicted_key": {"isolate_folios": 2, "evict_folios": 4},
+        "vmscan_unmap_key": {"shrink_folio_list": 1},
+        "vmscan_young_key": {"folio_referenced": 1},
+    },
+}
+# What has to stay as it is, instruction by instruction, with the option on, too.
 UNCHANGED = ("try_to_unmap_one", "folio_referenced_one")
-TOUCHED = ("vmscan", "rmap", "swapfile")
 # Called where folios wait, which nothing but a policy has them do, and not behind a branch: that
 # may go off meanwhile.
 UNBRANCHED = "vmscan_flush_next"
 OURS = re.compile(
-    r"\bcall.*<((?:policy_|vmscan_(?:flush|scan|shrink|evicted|throttle|unmap|young))\w*)"
+    r"\bcall\b.*\b((?:policy_|vmscan_(?:flush|scan|shrink|evicted|throttle|unmap|young))\w*)"
 )
 # What a reviewer is asked to read, in lines, and the growth of vmscan.o, in percent.
 MOST_CHANGED, MOST_NEW, MOST_GROWTH = 250, 1500, 4
-NEW_WARNINGS = ("W=1", "mm/vmscan.o", "mm/vmscan_policy.o", "mm/vmscan_rmap.o")
-JUMP_ENTRY = struct.Struct("<iiq")  # struct jump_entry: code, target, key, each relative to itself
-
-
-def applies(version: Version) -> None:
-    """Apply the series to the files of one release that it may touch; no fuzz is allowed."""
-    deb = fetch(version)
-    with tempfile.TemporaryDirectory() as tree:
-        unpack = (
-            'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" '
-            '| tar -xJ --strip-components=1 -C "$3" --wildcards "*/mm/*" "*/include/linux/*"'
-        )
-        run(["bash", "-c", unpack, "unpack", deb, version.name, tree], f"extracting {deb.name}")
-        push(Path(tree), hook_patches(version.series))
 
 
 def compiles(version: Version, variant: str, count: int | None, *targets: str) -> Path:
@@ -85,122 +74,93 @@ def boots(kernel: Path) -> None:
     vm_succeeds(["--kernel", kernel, "--no-load", "--", GUEST / "reclaim"], log)
 
 
-def symbols(kernel: Path) -> dict[str, tuple[int, int]]:
-    """Return address and size of each symbol of a kernel."""
-    listing = run(["nm", "-S", kernel / "vmlinux"], "listing symbols")
-    found = re.findall(r"^([0-9a-f]+) (?:([0-9a-f]+) )?\w (\S+)$", listing, re.MULTILINE)
-    return {name: (int(address, 16), int(size or "0", 16)) for address, size, name in found}
+def expected(series: str) -> Branches:
+    """Return the branches that a series is to have."""
+    return BRANCHES.get(series, NEWEST)
 
 
-def jump_sites(kernel: Path, known: dict[str, tuple[int, int]], key: str) -> dict[int, int]:
-    """Return the addresses of the static branches on a key, and where each of them leads."""
-    headers = run(["objdump", "-h", kernel / "vmlinux"], "listing sections")
-    section = re.search(r" \.rodata\s+[0-9a-f]+\s+([0-9a-f]+)", headers)
-    if not section:
-        raise Failure("the kernel has no .rodata, where the jump table is")
-    start = int(section[1], 16)
-    with tempfile.NamedTemporaryFile() as dump:
-        command = ["objcopy", "-O", "binary", "--only-section=.rodata"]
-        run([*command, kernel / "vmlinux", dump.name], "reading the jump table")
-        data = Path(dump.name).read_bytes()
-    first, end = (known[f"__{edge}___jump_table"][0] for edge in ("start", "stop"))
-    sites = {}
-    for address in range(first, end, JUMP_ENTRY.size):
-        code, target, relative_key = JUMP_ENTRY.unpack_from(data, address - start)
-        if address + 8 + (relative_key & ~3) == known[key][0]:
-            sites[address + code] = address + 4 + target
-    return sites
+def functions(directory: Path) -> dict[str, list[objects.Instruction]]:
+    """Return the instructions of all functions of the objects in a directory."""
+    return {
+        name: code
+        for binary in sorted(directory.glob("*.o"))
+        for name, code in objects.functions(binary).items()
+    }
 
 
-def instructions(binary: Path, function: str) -> dict[int, str]:
-    """Return the disassembly of a function and its cold part, by address."""
-    code: dict[int, str] = {}
-    for name in (function, f"{function}.cold"):
-        command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={name}"]
-        listing = run([*command, binary], "disassembling")
-        found = re.findall(r"^\s*([0-9a-f]+):\s+(\S.*)$", listing, re.MULTILINE)
-        code |= {int(address, 16): text for address, text in found}
-    return code
-
-
-def stretch(code: dict[int, str], begin: int) -> set[int]:
-    """Return the addresses of the instructions from one on to the next that always jumps."""
-    found = set()
-    for address in sorted(address for address in code if address >= begin):
-        found.add(address)
-        if re.match(r"jmp|ret", code[address]):
-            break
+def sites(directory: Path) -> dict[str, dict[str, dict[objects.Place, objects.Place]]]:
+    """Return the branches on the keys of points by key and function, and where they lead."""
+    found: dict[str, dict[str, dict[objects.Place, objects.Place]]] = {}
+    for binary in sorted(directory.glob("*.o")):
+        owner = {item.place: name for name, code in objects.functions(binary).items()
+                 for item in code}  # fmt: skip
+        for key, places in objects.branches(binary).items():
+            for place, target in places.items():
+                if key.startswith("vmscan_"):
+                    found.setdefault(key, {}).setdefault(owner[place], {})[place] = target
     return found
 
 
-def off_cost(on: Path, off: Path, hot: str, report: Report) -> None:
+def counts(directory: Path) -> Branches:
+    """Return how many branches on each key the functions have."""
+    return {
+        key: {name: len(places) for name, places in owners.items()}
+        for key, owners in sites(directory).items()
+    }
+
+
+def stretch(code: list[objects.Instruction], begin: objects.Place) -> set[objects.Place]:
+    """Return the places of the instructions from one on to the next that always jumps."""
+    found = set()
+    for item in sorted(code, key=lambda item: item.place):
+        if item.place[0] == begin[0] and item.place >= begin:
+            found.add(item.place)
+            if re.match(r"jmp|ret", item.text):
+                break
+    return found
+
+
+def off_cost(on: Path, hot: str) -> str:
     """Check what the points in the function `hot` add to it while no policy is in force.
 
-    `on` is a built kernel, `off` an object file of a build with the option off. Each branch is
-    a nop, and all calls to code of policies are where a branch leads.
+    Each branch is a nop, and all calls to code of policies are where a branch leads. Returns how
+    much that is.
     """
-    known = symbols(on)
-    code = instructions(on / "vmlinux", hot)
-    behind: set[int] = set()
+    code = functions(on)[hot]
+    text = {item.place: item.text for item in code}
+    behind: set[objects.Place] = set()
     branches = 0
-    for key, functions in POINTS.items():
-        if hot not in functions:
-            continue
-        sites = {site: to for site, to in jump_sites(on, known, key).items() if site in code}
-        if len(sites) != functions[hot]:
-            raise Failure(f"{hot}() has {len(sites)} branches on {key}, not {functions[hot]}")
-        branches += len(sites)
-        for site, target in sites.items():
-            if not re.match(r"nop|xchg +%ax,%ax", code[site]):
-                raise Failure(f"the branch is no nop while it is off: {site:x}: {code[site]}")
+    for owners in sites(on).values():
+        for place, target in owners.get(hot, {}).items():
+            branches += 1
+            if not re.match(r"nop|xchg +%ax,%ax", text[place]):
+                raise Failure(f"the branch is no nop while it is off: {place}: {text[place]}")
             behind |= stretch(code, target)
-    for address, text in code.items():
-        called = OURS.search(text)
-        if called and called[1] != UNBRANCHED and address not in behind:
-            raise Failure(f"it is called without a branch: {address:x}: {text}")
-    report.note(
-        f"{hot}(): {len(code)} instructions with the option on, {branches} of them branches, "
-        f"{len(instructions(off, hot))} with it off"
-    )
+    for item in code:
+        called = OURS.search(item.code)
+        if called and called[1] != UNBRANCHED and item.place not in behind:
+            raise Failure(f"it is called without a branch: {item.place}: {item.code}")
+    return f"{len(code)} instructions with the option on, {branches} of them branches"
 
 
-def calls_nothing(mm: Path) -> None:
-    """Check that no object file of a build with the option off needs one of the new functions."""
-    objects = [mm / f"{name}.o" for name in TOUCHED]
-    listing = run(["nm", "-u", *objects], "listing undefined symbols")
+def calls_nothing(off: Path) -> None:
+    """Check that no object of a build with the option off needs one of the new functions."""
+    listing = run(["nm", "-u", *sorted(off.glob("*.o"))], "listing undefined symbols")
     if needed := re.findall(r" U (vmscan_\w+)", listing):
         raise Failure(f"a kernel with the option off doesn't link: {', '.join(needed)}")
 
 
-def code_of(binary: Path, function: str) -> list[str]:
-    """Return the instructions of a function in an object file, without addresses."""
-    command: Words = ["objdump", "-dr", "--no-show-raw-insn", f"--disassemble={function}", binary]
-    listing = run(command, "disassembling")
-    code = re.findall(r"^\s*[0-9a-f]+:\s+(?!R_)(\S.*)$", listing, re.MULTILINE)
-    return [re.sub(r"\b[0-9a-f]+ <([\w.]+)(\+0x[0-9a-f]+)?>", r"\1\2", text) for text in code]
-
-
-def stays_the_same(hooked: Path, unpatched: Path, report: Report) -> None:
+def stays_the_same(on: Path, stock: Path) -> None:
     """Check that what stock does entry by entry is the code of a kernel without the series."""
-    for function in UNCHANGED:
-        code = code_of(unpatched, function)
-        if not code or code_of(hooked, function) != code:
+    hooked, unpatched = functions(on), functions(stock)
+    for function in set(UNCHANGED) & unpatched.keys():
+        if [item.code for item in hooked[function]] != [item.code for item in unpatched[function]]:
             raise Failure(f"{function}() is not what it is without the series")
-        report.note(f"{function}(): {len(code)} instructions, with the series and without")
 
 
-def all_branches(on: Path) -> None:
-    """Check that no function but those named has a branch on one of the keys."""
-    known = symbols(on)
-    for key, functions in POINTS.items():
-        sites = jump_sites(on, known, key)
-        if len(sites) != sum(functions.values()):
-            raise Failure(f"the kernel has {len(sites)} branches on {key}, {functions} expected")
-
-
-def changed_lines() -> tuple[int, int]:
+def changed_lines(series: str) -> tuple[int, int]:
     """Return the lines that the series changes in existing files, and those of its new ones."""
-    text = "".join(patch.read_text() for patch in hook_patches(find_version(None).series))
+    text = "".join(patch.read_text() for patch in hook_patches(series))
     files = re.split(r"^(?=--- )", text, flags=re.MULTILINE)[1:]
     new = {part.split()[3] for part in files if part.startswith("--- /dev/null")}
     changed = made = 0
@@ -213,18 +173,12 @@ def changed_lines() -> tuple[int, int]:
     return changed, made
 
 
-def text_size(binary: Path) -> int:
-    """Return the size of an object file's text in bytes."""
-    listing = run(["size", binary], f"asking for the size of {binary.name}")
-    return int(listing.splitlines()[1].split()[0])
-
-
-def stays_small(on: Path, off: Path, report: Report) -> None:
+def stays_small(series: str, on: Path, off: Path, report: Report) -> None:
     """Check the size of the series, in lines and in what it adds to vmscan.o."""
-    changed, made = changed_lines()
-    growth = 100 * (text_size(on) / text_size(off) - 1)
+    changed, made = changed_lines(series)
+    growth = 100 * (objects.text_size(on / "vmscan.o") / objects.text_size(off / "vmscan.o") - 1)
     report.note(
-        f"the series changes {changed} lines of existing files and brings {made} in new ones; "
+        f"{series}: changes {changed} lines of existing files and brings {made} in new ones; "
         f"the text of vmscan.o grows by {growth:.1f} %"
     )
     if changed > MOST_CHANGED or made > MOST_NEW or growth > MOST_GROWTH:
@@ -251,47 +205,80 @@ def build_refused(kernel: Path) -> None:
     raise Failure("the module was built for a kernel without the hooks")
 
 
+def run_series(report: Report, version: Version) -> Branches:
+    """Check what a series is in the objects that it touches; return the branches that it has."""
+    series = version.series
+    found: Branches = {}
+    with report.check(f"{series}: what is touched compiles, option on and off, W=1"):
+        stock, off, on = (release_objects(version, state) for state in (STOCK, OFF, ON))
+        found = counts(on)
+        with report.check(f"{series}: the branches are where they are expected"):
+            if found != expected(series):
+                raise Failure(f"expected {expected(series)}\nfound {found}")
+        with report.check(f"{series}: stock's loops over entries stay as they are"):
+            stays_the_same(on, stock)
+        with report.check(f"{series}: off, nothing calls what is compiled out"):
+            calls_nothing(off)
+        for hot in dict.fromkeys(name for owners in found.values() for name in owners):
+            with report.check(f"{series}: off, the points in {hot}() are nops"):
+                report.note(f"{hot}(): {off_cost(on, hot)}")
+        with report.check(f"{series}: it stays small"):
+            stays_small(series, on, off, report)
+        for binary in sorted(stock.glob("*.o")):
+            for name, count, differ in compare(binary, off / binary.name):
+                report.note(
+                    f"{series}: {name}(): {count} instructions without the series, with the "
+                    f"option off {f'{differ} differ' if differ else 'the same'}"
+                )
+    return found
+
+
+def table(found: dict[str, Branches], report: Report) -> None:
+    """Note how many branches on each point's key each series has."""
+    keys = sorted({key for branches in found.values() for key in branches})
+    report.note(f"{'branches':12}" + "".join(f"{series:>6}" for series in found))
+    for key in keys:
+        numbers = (sum(branches.get(key, {}).values()) for branches in found.values())
+        name = key.removeprefix("vmscan_").removesuffix("_key")
+        report.note(f"{name:12}" + "".join(f"{number:6}" for number in numbers))
+
+
+def run_steps(report: Report, version: Version) -> None:
+    """Check that a release compiles after each patch of its series."""
+    for count in range(1, len(hook_patches(version.series)) + 1):
+        with report.check(f"mm/ of {version.point} compiles without a warning up to patch {count}"):
+            compiles(version, "plain", count, "mm/")
+
+
 def run_all(report: Report, full: bool) -> None:
-    """Check that the series applies and compiles patch by patch, and what it costs when off."""
-    offered = versions(find_version(None).series)
-    newest = offered[-1]
-    on = build_kernel(None, "plain")
-    for version in offered if full else (offered[0], newest):
-        with report.check(f"the series applies to {version.point}"):
-            applies(version)
-    for count in range(1, len(hook_patches(find_version(None).series)) + 1):
-        with report.check(f"mm/ compiles without a warning up to patch {count}"):
-            compiles(newest, "plain", count, "mm/")
-    with report.check("vmscan.c and the new files compile with W=1"):
-        compiles(newest, "plain", None, *NEW_WARNINGS)
-        mm = copied_build(newest, "steps") / "mm"
-        shutil.copy(mm / "vmscan.o", OUT / "test-vmscan-on.o")
-        shutil.copy(mm / "rmap.o", OUT / "test-rmap-on.o")
-    with report.check("stock's loops over entries stay as they are"):
-        mm = compiles(newest, "plain", 0, "mm/rmap.o") / "mm"
-        stays_the_same(OUT / "test-rmap-on.o", mm / "rmap.o", report)
-    with report.check("what is touched compiles with the option off"):
-        mm = compiles(newest, "off", None, *(f"mm/{name}.o" for name in TOUCHED)) / "mm"
-        with report.check("off, nothing calls what is compiled out"):
-            calls_nothing(mm)
-        for hot in dict.fromkeys(name for functions in POINTS.values() for name in functions):
-            with report.check(f"off, the points in {hot}() are nops"):
-                off_cost(on, mm / f"{ELSEWHERE.get(hot, 'vmscan')}.o", hot, report)
-        with report.check("the series stays small"):
-            stays_small(OUT / "test-vmscan-on.o", mm / "vmscan.o", report)
-        with report.check("no other function has a branch on a policy"):
-            all_branches(on)
+    """Check that each series applies and compiles, and what it costs when off.
+
+    Patch by patch for the default one, or for all.
+    """
+    default = find_version(None)
+    found: dict[str, Branches] = {}
+    for series in series_names():
+        newest = default if series == default.series else find_version(series)
+        offered = versions(series)
+        first = [offered[0]] if series == default.series else []
+        for version in offered if full else dict.fromkeys([*first, newest]):
+            with report.check(f"the series applies to {version.point}"):
+                applies(version)
+        found[series] = run_series(report, newest)
+        if full or series == default.series:
+            run_steps(report, newest)
+    table(found, report)
 
 
 def run_releases(report: Report, _full: bool) -> None:
     """Boot the oldest release, each part of the series, and a kernel with the option off."""
-    oldest = versions(find_version(None).series)[0]
+    newest = find_version(None)
+    oldest = versions(newest.series)[0]
     kernel = build_kernel(oldest.point, "plain")
     with report.check(f"mm/ of {oldest.point} compiles without a warning"):
         compiles(oldest, "plain", None, "mm/")
-        compiles(oldest, "plain", None, *NEW_WARNINGS)
     guest_suite(report, oldest.point, kernel, ["reclaim-exact", "slow-disk"], False)
-    for count in range(1, len(hook_patches(find_version(None).series))):
+    for count in range(1, len(hook_patches(newest.series))):
         with report.check(f"the series builds and boots up to patch {count}"):
             boots(build_kernel(None, "plain", count))
     with report.check("the whole series boots"):

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, run
-from vmp.guest.hooks import hook_patches
-from vmp.guest.kernel import build_kernel, build_module, hooked_source
+from vmp.guest.hooks import COMMON, hook_patches, series_names
+from vmp.guest.kernel import build_kernel, build_module, source
 from vmp.guest.sources import find_version
 from vmp.testing.results import Report
 
@@ -135,18 +135,19 @@ def pip_install() -> None:
 
 def run_all(report: Report, _full: bool) -> None:
     """Run the static checks."""
-    version = find_version(None)
-    tree = hooked_source(version)
-    for patch in hook_patches(version.series):
-        with report.check(f"checkpatch --strict {patch.name}"):
-            checkpatch(tree, [patch])
+    for series in series_names():
+        release = source(find_version(series))
+        for patch in hook_patches(series):
+            with report.check(f"checkpatch --strict {series} {patch.name}"):
+                checkpatch(release, [patch])
+    tree = source(find_version(None))
     with report.check("checkpatch --strict module kunit"):
         special = {TRACE_HEADER: TRACE_IGNORED, COMPAT_HEADER: COMPAT_IGNORED}
         checkpatch(tree, ["-f", *(path for path in c_sources() if path not in special)])
         for path, ignored in special.items():
             checkpatch(tree, ["--ignore", ignored, "-f", path])
     with report.check("kernel-doc of the hook header, module and kunit"):
-        header = tree / "include" / "linux" / "vmscan_policy.h"
+        header = COMMON / "include" / "linux" / "vmscan_policy.h"
         fail_on_output(
             [tree / "scripts" / "kernel-doc", "-none", "-Wall", header, *c_sources()], "kernel-doc"
         )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of what is known of kernels: point releases, and names for them."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from vmp.common import Failure
+from vmp.guest import sources
+from vmp.guest.sources import DEFAULT, Version, find_version, versions
+
+# A machine without a network: apt-cache knows the lists below, and all else fails.
+MADISON = """\
+{name} | 6.12.117-1~deb12u1 | http://deb.debian.org/debian-security bookworm-security/main amd64
+{name} | 6.12.107-1 | http://deb.debian.org/debian trixie/main amd64 Packages
+{name} |  6.12.94-1 | http://deb.debian.org/debian trixie/main amd64 Packages
+{name} | 6.12~rc1-1 | http://deb.debian.org/debian experimental/main amd64 Packages
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the cache of a machine whose apt knows releases of the default series alone."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (tmp_path / "madison").write_text(MADISON.format(name=f"linux-source-{DEFAULT}"))
+    scripts = {
+        "apt-cache": f'[ "$2" != linux-source-{DEFAULT} ] || cat "{tmp_path}/madison"',
+        "apt-get": "echo 'E: no network' >&2; exit 100",
+        "apt-config": "",
+    }
+    for name, script in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.delenv(sources.NAMED, raising=False)
+    monkeypatch.setattr(sources, "DEBS", tmp_path / "debs")
+    monkeypatch.setattr(sources, "APT", tmp_path / "apt")
+    monkeypatch.setattr(sources, "LISTS", tmp_path)
+    versions.cache_clear()
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    """Have nothing left of another test."""
+    versions.cache_clear()
+
+
+def keep(machine: Path, series: str, package: str) -> None:
+    """Put a source package into the cache."""
+    (machine / "debs").mkdir(exist_ok=True)
+    (machine / "debs" / f"linux-source-{series}_{package}_all.deb").touch()
+
+
+def test_releases_in_order_and_none_before_the_first_one_that_is_supported(machine: Path) -> None:
+    assert [version.point for version in versions(DEFAULT)] == ["6.12.107", "6.12.117"]
+    assert find_version("6.12.107").package == "6.12.107-1"
+
+
+def test_a_version_names_its_package() -> None:
+    version = Version("7.3.4", "7.3.4-1~bpo13+1")
+    assert (version.series, version.name) == ("7.3", "linux-source-7.3")
+    assert version.deb.name == "linux-source-7.3_7.3.4-1~bpo13+1_all.deb"
+
+
+def test_the_newest_and_what_stands_for_it(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_version(None) == find_version(DEFAULT) == find_version("6.12.117-1~deb12u1")
+    monkeypatch.setenv(sources.NAMED, "6.12.107")
+    assert find_version(None).point == "6.12.107"
+    monkeypatch.setenv(sources.NAMED, "")
+    assert find_version(None).point == "6.12.117"
+
+
+def test_offline_the_newest_that_was_fetched_stands_for_a_series(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(machine, DEFAULT, "6.12.107-1~deb12u1")
+    assert find_version(DEFAULT) == Version("6.12.107", "6.12.107-1~deb12u1")
+    assert "going on with 6.12.107" in capsys.readouterr().err
+
+
+def test_a_fetched_package_is_preferred_to_another_of_that_release(machine: Path) -> None:
+    keep(machine, DEFAULT, "6.12.117-1")
+    assert find_version(DEFAULT).package == "6.12.117-1"
+
+
+def test_a_series_that_no_list_has(machine: Path) -> None:
+    with pytest.raises(Failure, match="no network"):
+        versions("7.3")
+    (machine / "apt").mkdir(exist_ok=True)
+    (machine / "apt" / "updated").touch()
+    versions.cache_clear()
+    with pytest.raises(Failure, match="no suite of Debian's archive has linux-source-7.3"):
+        versions("7.3")
+    keep(machine, "7.3", "7.3.4-1~bpo13+1")
+    versions.cache_clear()
+    assert [version.point for version in versions("7.3")] == ["7.3.4"]
+
+
+@pytest.mark.parametrize("name", ["5.10", "nonsense", "6.12.117x/y", "7"])
+def test_a_name_that_no_kernel_has(machine: Path, name: str) -> None:
+    with pytest.raises(Failure, match=r"no hooks for a kernel .* choose .*6\.12|choose 6\.12"):
+        find_version(name)
+
+
+def test_a_release_that_there_is_not(machine: Path) -> None:
+    with pytest.raises(Failure, match=r"choose 6\.12 \(the newest\) or one of 6\.12\.107, 6\.12\."):
+        find_version("6.12.3")
