@@ -108,3 +108,10 @@ def test_a_name_that_no_kernel_has(machine: Path, name: str) -> None:
 def test_a_release_that_there_is_not(machine: Path) -> None:
     with pytest.raises(Failure, match=r"choose 6\.12 \(the newest\) or one of 6\.12\.107, 6\.12\."):
         find_version("6.12.3")
+
+
+def test_a_release_without_hooks_can_be_tried(machine: Path) -> None:
+    keep(machine, "99.1", "99.1.2-1")
+    assert find_version("99.1", hooked=False).point == "99.1.2"
+    with pytest.raises(Failure, match="no hooks"):
+        find_version("99.1")

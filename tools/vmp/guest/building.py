@@ -7,8 +7,9 @@ from pathlib import Path
 from vmp.common import Command, Parser, Usage
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
-from vmp.guest.porting import check, source_trial, version_trial
+from vmp.guest.porting import check, nearest, source_trial
 from vmp.guest.sources import KERNEL_HELP, find_version, versions
+from vmp.guest.trial import release_trial
 
 
 def arguments(parser: Parser) -> None:
@@ -58,8 +59,8 @@ def try_series(args: argparse.Namespace) -> int:
     if args.source:
         fits = check(str(args.source), source_trial(args.source.resolve(), args.series))
     else:
-        version = find_version(args.kernel)
-        fits = check(version.point, version_trial(version, args.series))
+        version = find_version(args.kernel, hooked=False)
+        fits = check(version.point, release_trial(version, args.series or nearest(version.series)))
     return 0 if fits else 1
 
 

@@ -14,17 +14,13 @@ from pathlib import Path
 
 from vmp.common import Failure
 from vmp.guest import objects
-from vmp.guest.hooks import hook_patches, order, series_names
-from vmp.guest.kernel import source
-from vmp.guest.sources import Version
+from vmp.guest.hooks import order, series_names
 from vmp.guest.trial import (
     OFF,
     ON,
     STOCK,
     Trial,
     copy_files,
-    original_files,
-    release_trial,
     warnings,
 )
 
@@ -91,11 +87,11 @@ def words(lines: list[str]) -> Counter[str]:
 
 
 def enclosing(lines: list[str], at: int) -> str:
-    """Return the function that a line is in or follows, by its head at the begin of a line."""
+    """Return the function that a line is in or follows, by its head at the begin of a line; ""."""
     for line in reversed(lines[: at + 1]):
         if (head := FUNCTION.match(line)) and not line.rstrip().endswith(";"):
             return f"{head[1]}()"
-    return "no function"
+    return ""
 
 
 def best_place(lines: list[str], hunk: Hunk, moved: int = 0) -> Place | None:
@@ -145,7 +141,8 @@ class Misfit:
         if not self.place:
             yield f"{head}: there is nothing like it, or no such file"
             return
-        where = f"line {self.place.line} in {self.place.function}"
+        where = f"line {self.place.line}"
+        where += f" in {self.place.function}" if self.place.function else ""
         yield f"{head}: would best go to {where}, {100 * self.place.alike:.0f} % alike"
         if list(self.place.found) == self.hunk.before:
             yield "    the lines are there, but not in the order of the hunks"
@@ -201,37 +198,32 @@ def misfits(patches: list[Path], tree: Path, files: list[str]) -> list[Misfit]:
     return found
 
 
+def number(version: list[int]) -> int:
+    """Return about how many kernels there were before one: a new major version follows 19 or 20."""
+    return MINORS * version[0] + version[1]
+
+
+def nearest(kernel: str) -> str:
+    """Return the series for the kernel nearest to one, as in 7.4."""
+    here = number(order(kernel))
+    return min(reversed(series_names()), key=lambda series: abs(number(order(series)) - here))
+
+
 def nearest_series(tree: Path) -> str:
     """Return the series for the kernel nearest to a tree's, by the version in its Makefile."""
     text = (tree / "Makefile").read_text()
     found = re.search(r"^VERSION = (\d+)\nPATCHLEVEL = (\d+)$", text, re.MULTILINE)
     if not found:
         raise Failure(f"{tree} is no kernel source: its Makefile has no VERSION and PATCHLEVEL")
-    here = number([int(found[1]), int(found[2])])
-    return min(reversed(series_names()), key=lambda series: abs(number(order(series)) - here))
-
-
-def number(version: list[int]) -> int:
-    """Return about how many kernels there were before one: a new major version follows 19 or 20."""
-    return MINORS * version[0] + version[1]
+    return nearest(f"{found[1]}.{found[2]}")
 
 
 def source_trial(tree: Path, series: str | None) -> Trial:
     """Return the trial of a series on somebody's source tree."""
     if not (tree / "mm/vmscan.c").is_file():
         raise Failure(f"{tree} is no kernel source: it has no mm/vmscan.c")
-    series = series or nearest_series(tree)
-    patches = hook_patches(series)
     digest = hashlib.sha256(str(tree).encode()).hexdigest()[:8]
-    return Trial(f"{tree.name}-{digest}", tree, tree, series, patches)
-
-
-def version_trial(version: Version, series: str | None) -> Trial:
-    """Return the trial of a series, its own or another, on a release."""
-    if not series or series == version.series:
-        return release_trial(version)
-    name = f"{version.package}-{series}"
-    return Trial(name, source(version), original_files(version), series, hook_patches(series))
+    return Trial(f"{tree.name}-{digest}", lambda: tree, tree, series or nearest_series(tree))
 
 
 def compare(stock: Path, hooked: Path) -> Iterator[tuple[str, int, int]]:

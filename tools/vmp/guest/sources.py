@@ -201,8 +201,6 @@ def refresh(series: str) -> str:
 @functools.cache
 def versions(series: str) -> list[Version]:
     """Return the point releases of a series that are to be had, oldest first."""
-    if series not in series_names():
-        raise Failure(f"there are no hooks for '{series}': choose {', '.join(series_names())}")
     failed = refresh(series)
     found: dict[str, Version] = {}
     # Of one point release, that one which is there already; else what the machine trusts.
@@ -252,22 +250,23 @@ def newest(series: str) -> Version:
     return version
 
 
-def find_version(name: str | None) -> Version:
+def find_version(name: str | None, hooked: bool = True) -> Version:
     """Return a version by its name: a series (its newest), a point release, a Debian version.
 
-    None is what VMP_KERNEL in the environment names, or else the default series.
+    None is what VMP_KERNEL in the environment names, or else the default series. There have to
+    be hooks for it if it is to be `hooked`.
     """
     name = name or os.environ.get(NAMED) or DEFAULT
     known = series_names()
-    if name in known:
-        return newest(name)
-    found = re.match(r"\d+\.\d+(?=\.\d)", name)
-    if not found or found[0] not in known:
+    found = re.match(r"(\d+\.\d+)($|\.\d)", name)
+    if not found or (hooked and found[1] not in known):
         raise Failure(
             f"there are no hooks for a kernel '{name}': choose {', '.join(known)} (the newest of "
             "a series), or one that `tools/kernel versions` prints"
         )
-    series = found[0]
+    series = found[1]
+    if name == series:
+        return newest(series)
     for offered in (cached, versions):
         for version in offered(series):
             if name in (version.point, version.package):

@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vmp.common import CACHE, Failure, Words, locked, run
@@ -135,14 +137,15 @@ def put(path: Path, text: bytes) -> None:
 class Trial:
     """What a series touches in a kernel tree, compiled without it, and with it off and on.
 
-    `originals` is where the touched files are as they were, if `tree` may be patched.
+    `find` returns the tree, and `originals` has the touched files as they were: the tree may be
+    patched.
     """
 
-    def __init__(self, name: str, tree: Path, originals: Path, series: str, patches: list[Path]):
-        self.name, self.tree, self.originals = name, tree, originals
+    def __init__(self, name: str, find: Callable[[], Path], originals: Path, series: str):
+        self.find, self.originals, self.series = find, originals, series
         self.links, self.build = (CHECK / name / part for part in ("tree", "build"))
-        self.series, self.patches = series, patches
-        self.files = touched(patches)
+        self.patches = hook_patches(series)
+        self.files = touched(self.patches)
         self.linked = False
 
     def objects(self, state: str) -> list[str]:
@@ -151,11 +154,12 @@ class Trial:
 
     def enter(self, state: str) -> None:
         """Bring the tree of links to a state."""
+        tree = self.find()
         if not self.linked:
-            link_tree(self.tree, self.links)
+            link_tree(tree, self.links)
             self.linked = True
         # The tree itself may have been patched, with another state of the series.
-        names = {*self.files.existing, *self.files.new, *patched_files(self.tree)}
+        names = {*self.files.existing, *self.files.new, *patched_files(tree)}
         with tempfile.TemporaryDirectory() as name:
             copy_files(self.originals, list(names), Path(name))
             if state != STOCK:
@@ -211,10 +215,10 @@ def warnings(objects: Path) -> list[str]:
     return [re.sub(r":\d+", "", line) for line in (objects / WARNINGS).read_text().splitlines()]
 
 
-def release_trial(version: Version) -> Trial:
-    """Return the trial of its series on a release of Debian's."""
-    patches = hook_patches(version.series)
-    return Trial(version.package, source(version), original_files(version), version.series, patches)
+def release_trial(version: Version, series: str) -> Trial:
+    """Return the trial of a series on a release of Debian's."""
+    name = version.package if series == version.series else f"{version.package}-{series}"
+    return Trial(name, partial(source, version), original_files(version), series)
 
 
 def release_objects(version: Version, state: str) -> Path:
@@ -233,7 +237,7 @@ def release_objects(version: Version, state: str) -> Path:
     result = OBJECTS / inputs_key(inputs)
     if not result.exists():
         part = OBJECTS / f".{result.name}"
-        release_trial(version).compile(state, part)
+        release_trial(version, version.series).compile(state, part)
         part.rename(result)
     if state != STOCK:
         known = warnings(release_objects(version, STOCK))
