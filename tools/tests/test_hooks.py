@@ -179,3 +179,13 @@ def test_links_follow_the_tree_and_leave_out_what_was_built(tmp_path: Path) -> N
     trial.link_tree(source, links)
     assert (links / "mm/a.c").read_text() == "mm/a.c" == (source / "mm/a.c").read_text()
     assert [path.name for path in (links / "mm").iterdir()] == ["a.c"]
+
+
+def test_a_source_that_has_no_use_for_a_series(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="no kernel source"):
+        porting.source_trial(tmp_path, None)
+    (tmp_path / "mm").mkdir()
+    for name in ("vmscan.c", "vmscan_policy.c"):
+        (tmp_path / "mm" / name).touch()
+    with pytest.raises(Failure, match="has hooks already"):
+        porting.source_trial(tmp_path, None)

@@ -222,6 +222,8 @@ def source_trial(tree: Path, series: str | None) -> Trial:
     """Return the trial of a series on somebody's source tree."""
     if not (tree / "mm/vmscan.c").is_file():
         raise Failure(f"{tree} is no kernel source: it has no mm/vmscan.c")
+    if (tree / "mm/vmscan_policy.c").exists():
+        raise Failure(f"{tree} has hooks already: give a source without them")
     digest = hashlib.sha256(str(tree).encode()).hexdigest()[:8]
     return Trial(f"{tree.name}-{digest}", lambda: tree, tree, series or nearest_series(tree))
 
