@@ -205,7 +205,7 @@ refuse scan/floor 32 "$invalid" "scan/floor takes one of: none small always"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
 # For as long as the log takes no more.
-pause 5
+pause 6
 refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
 if has writeback; then
 	refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
