@@ -84,16 +84,18 @@ run_large forked
 # A device that takes its time, unlike zram: what was paged out stays in the swap cache.
 set_rmap young stock
 truncate -s 64M "$WORK/swap"
-mkswap "$WORK/swap" >/dev/null
+chmod 600 "$WORK/swap"
 loop=$(losetup -f --show "$WORK/swap")
-trap 'status=$?; swapoff "$loop" || true; losetup -d "$loop"; rm "$WORK/swap"; clean_up $status' EXIT
-swapon -p 10 "$loop"
-nothing_swapped() { (($(awk -v "name=$loop" '$1 == name { print $4 }' /proc/swaps) == 0)); }
+trap 'status=$?; swapoff "$loop" 2>&- || true; losetup -d "$loop"; rm "$WORK/swap"
+	clean_up $status' EXIT
 for policy in stock "batch 3" "batch 512"; do
 	# shellcheck disable=SC2086 # two words
 	set_rmap unmap $policy
+	mkswap "$loop" >/dev/null
+	swapon -p 10 "$loop"
 	got=$(in_memcg "$BIN/large" pinned-again "$FS/file" 1 2>&1) || fail "$policy: $got"
 	[[ $got == *"reclaimed: 16P"*S* ]] ||
 		fail "$policy: $got instead of a pinned folio in memory and others in swap"
-	wait_until nothing_swapped || fail "$policy: swap counts stay behind"
+	# It goes on until nothing uses an entry.
+	timeout 180 swapoff "$loop" || fail "$policy: swap counts stay behind"
 done

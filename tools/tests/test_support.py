@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The table of tested kernels."""
+
+from pathlib import Path
+
+from vmp.common import REPO
+from vmp.testing.results import Counts
+from vmp.testing.support import KEPT, keep, table
+
+
+def test_table(tmp_path: Path) -> None:
+    """Kernels in their order, groups that ran, and what a later run found."""
+    keep(tmp_path, "7.3.4", False, {"plain": Counts(20, 1, 0)})
+    keep(tmp_path, "6.12.117", False, {"plain": Counts(45), "static": Counts(22)})
+    keep(tmp_path, "7.3.4", True, {"plain": Counts(30, 0, 8), "slow": Counts(2)})
+    lines = [line.rsplit("|", 2)[0] for line in table(tmp_path).splitlines()]
+    assert lines[0] == "| Linux | KUnit, guest tests | slow disks "
+    assert lines[2] == "| 6.12.117 | 45 of 45 | - "
+    assert lines[3] == "| 7.3.4 | 30 of 30, 8 not there | 2 of 2 "
+
+
+def test_readme() -> None:
+    """README has the table as it is printed."""
+    assert table(KEPT) in (REPO / "README.md").read_text()

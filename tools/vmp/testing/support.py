@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which kernels are tested: what runs of tools/test have kept, as a table for the README."""
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vmp.common import OUT, REPO
+from vmp.testing.results import Counts
+
+NEW = OUT / "tested"  # what runs write
+KEPT = REPO / "docs" / "results" / "tested"  # what the table is of
+# The groups that say something about one kernel, and their columns.
+COLUMNS = {
+    "plain": "KUnit, guest tests",
+    "debug": "the same, sanitizers",
+    "slow": "slow disks",
+    "recording": "recording",
+    "releases": "boots of each patch",
+    "mutants": "faulty builds caught",
+}
+
+
+def keep(directory: Path, point: str, full: bool, counts: dict[str, Counts]) -> None:
+    """Note what the groups of a run found with the point release `point`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{point}.json"
+    groups: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    for name, found in counts.items():
+        if name in COLUMNS:
+            groups[name] = asdict(found) | {"full": full, "date": date}
+    path.write_text(json.dumps(groups, indent=1) + "\n")
+
+
+def cell(group: dict[str, Any] | None) -> str:
+    """Return what a group found, in a few characters."""
+    if group is None:
+        return "-"
+    tests = group["passed"] + group["failed"]
+    text = f"{group['passed']} of {tests}"
+    if group["skipped"]:
+        text += f", {group['skipped']} not there"
+    return text
+
+
+def table(directory: Path) -> str:
+    """Return the Markdown table of what is kept in a directory, oldest kernel first."""
+    paths = sorted(
+        directory.glob("*.json"), key=lambda path: [int(part) for part in path.stem.split(".")]
+    )
+    kernels = {path.stem: json.loads(path.read_text()) for path in paths}
+    used = [name for name in COLUMNS if any(name in groups for groups in kernels.values())]
+    rows = [["Linux", *(COLUMNS[name] for name in used), "last run"]]
+    for point, groups in kernels.items():
+        dates = [group["date"] for group in groups.values()]
+        rows.append([point, *(cell(groups.get(name)) for name in used), max(dates, default="-")])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    return "\n".join(lines)
