@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from vmp.common import Words
 from vmp.guest import qemu
-from vmp.guest.log import find_splat, stale_breakpoint, stall
-from vmp.guest.starvation import TOO_LONG, WINDOW, Losses
+from vmp.guest.log import find_splat, stale_breakpoint
 
 
 def oops(kind: str, before: str, at: str) -> list[str]:
@@ -75,40 +74,3 @@ def test_clocks_count_instructions_where_that_is_asked_for(kernel: Path) -> None
         # An instruction takes a nanosecond, and the clocks run on while all CPUs are idle.
         assert after == ("shift=0,sleep=off" if icount else "")
         assert "virtio-blk-pci,drive=vmp" in words
-
-
-def lost(*samples: tuple[float, float]) -> Losses:
-    """Return the losses of looks, each (seconds since the one before, seconds stolen)."""
-    losses = Losses()
-    now = 0.0
-    for passed, stolen in samples:
-        now += passed
-        losses.add(now, passed, stolen)
-    return losses
-
-
-def test_machine_that_runs() -> None:
-    """Late by a bit now and then, and a busy host, don't excuse a stall."""
-    busy = lost(*[(1.1, 0.4)] * 1000)
-    assert not busy.too_long
-    assert busy.worst < TOO_LONG
-
-
-def test_machine_that_stood_still() -> None:
-    """Seen by the clock alone, by the time stolen alone, in one piece or in several."""
-    assert lost((1.0, 0.0), (WINDOW + 5, 0.0), (1.0, 0.0)).too_long
-    assert lost((1.0, TOO_LONG)).too_long
-    assert lost(*[(4.0, 0.0)] * 25).too_long
-
-
-def test_losses_far_apart() -> None:
-    """What was lost longer ago than the kernel waits doesn't count."""
-    assert not lost((TOO_LONG, 0.0), *[(1.0, 0.0)] * int(WINDOW), (TOO_LONG, 0.0)).too_long
-
-
-def test_stall() -> None:
-    """Reports of no progress are told from other trouble."""
-    assert stall(["rcu: INFO: rcu_sched detected stalls on CPUs/tasks:"])
-    assert stall(["watchdog: BUG: soft lockup - CPU#1 stuck for 130s!"])
-    assert not stall(["BUG: KASAN: slab-use-after-free in shrink_folio_list"])
-    assert not stall([])

@@ -13,18 +13,16 @@ from pathlib import Path
 from vmp.common import CACHE, ICOUNT, OUT, Command, Failure, Parser, Usage
 from vmp.guest.kernel import build_module, find_kernel, kernel_inputs
 from vmp.guest.log import (
-    LOST_GUEST,
     MAX_CPUS,
+    STALE_BREAKPOINT,
     STARTED,
     find_splat,
     guest_script,
     read_log,
     stale_breakpoint,
-    stall,
 )
 from vmp.guest.qemu import Machine, qemu_command, run_guest
 from vmp.guest.sources import KERNEL_HELP
-from vmp.guest.starvation import WINDOW, Watch
 
 NO_GUEST = 125
 SPLAT = 99
@@ -36,7 +34,7 @@ def options(parser: Parser) -> None:
     parser.usage = "%(prog)s [OPTION]... -- CMD [ARG]..."
     parser.epilog = (
         "The exit status is CMD's; 125: no guest; 99: the guest's kernel log shows trouble; "
-        "98: the guest is lost, by QEMU's fault, or as the machine gave it no CPU."
+        "98: QEMU ran a breakpoint that the guest had patched away, which ended it."
     )
     add = parser.add_argument
     add("--kernel", metavar="V",
@@ -100,8 +98,7 @@ def attempt(
             arguments.cpus, arguments.memory, arguments.numa, arguments.disk, arguments.icount
         )
         command = qemu_command(machine, kernel, directory, log)
-        with Watch() as losses:
-            qemu_status = run_guest(command, directory, arguments.timeout)
+        qemu_status = run_guest(command, directory, arguments.timeout)
         status_file = directory / "status"
         status = status_file.read_text().strip() if status_file.exists() else ""
         qemu_log = (directory / "qemu.log").read_text(errors="replace").strip().splitlines()
@@ -111,15 +108,10 @@ def attempt(
     stale = stale_breakpoint(splat)
     if stale and not started:
         return None
-    starved = stall(splat) and losses.too_long
     if splat:
-        what = "trouble"
-        if stale:
-            what = "a breakpoint that had been patched away, QEMU's fault"
-        elif starved:
-            what = f"a stall, and the machine stood still for {losses.worst:.0f} of {WINDOW:.0f} s"
+        what = "a breakpoint that had been patched away, QEMU's fault" if stale else "trouble"
         print(*splat, f"vm: the guest's kernel log shows {what}: {log}", sep="\n", file=sys.stderr)
-        return LOST_GUEST if stale or starved else SPLAT
+        return STALE_BREAKPOINT if stale else SPLAT
     if qemu_status is None:
         raise Failure(f"the guest was ended after {arguments.timeout} s (--timeout): {log}")
     if not status:

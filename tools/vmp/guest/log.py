@@ -16,11 +16,10 @@ SPLAT = re.compile(
 )
 SPLAT_END = re.compile(r"---\[ end |kmemleak: end of report")
 TIME_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
-STALL = re.compile(r"rcu: INFO: |watchdog: BUG: |INFO: task .* blocked for more than")
 INT3_OOPS = re.compile(r"int3: 0000 \[#\d+\]")
 CODE_BEFORE_IP = re.compile(r"^Code: .*([0-9a-f]{2}) <[0-9a-f]{2}>")
 INT3 = "cc"
-LOST_GUEST = 98  # exit status of tools/vm
+STALE_BREAKPOINT = 98  # exit status of tools/vm
 STARTED = "vmp: command starts"
 
 SCRIPT = """\
@@ -99,8 +98,3 @@ def stale_breakpoint(splat: list[str]) -> bool:
     """
     codes = [match[1] for match in map(CODE_BEFORE_IP.match, splat) if match]
     return bool(codes) and bool(INT3_OOPS.search(splat[0])) and codes[0] != INT3
-
-
-def stall(splat: list[str]) -> bool:
-    """Tell if a report of trouble is about something that made no progress for long."""
-    return bool(splat and STALL.match(splat[0]))

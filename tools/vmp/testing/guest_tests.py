@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
 from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, source
-from vmp.guest.log import LOST_GUEST, find_splat
+from vmp.guest.log import STALE_BREAKPOINT, find_splat
 from vmp.guest.sources import find_version
 from vmp.testing import faults
 from vmp.testing.results import Report
@@ -27,19 +27,19 @@ KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the hos
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 TIMEOUT = {False: "1800", True: "4500"}  # seconds, of a guest that runs some tests or all
 NODES = (2, 4)
-GUESTS = 6  # so many may be needed: two were lost in one run
+GUESTS = 6  # so many may be needed: QEMU has lost two in one run
 
 
 def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
-    """Run tools/vm, again if the guest was lost, with both streams in `log`.
+    """Run tools/vm, again if QEMU lost the guest, with both streams in `log`.
 
     Returns its exit status and the log's text.
     """
     for _ in range(GUESTS):
         status, text = vm_once(arguments, log)
-        if status != LOST_GUEST:
+        if status != STALE_BREAKPOINT:
             break
-        print(f"# the guest was lost: {log}", flush=True)
+        print(f"# QEMU lost the guest: {log}", flush=True)
     return status, text
 
 
@@ -138,7 +138,7 @@ def guest_suite(
 ) -> None:
     """Run guest tests in one guest, with further options of tools/vm, and report each.
 
-    When the guest is lost, another runs the tests that had not ended.
+    When QEMU loses the guest, another runs the tests that had not ended.
     """
     prepare()
     words = settings(kernel, label, tests, full)
@@ -154,10 +154,10 @@ def guest_suite(
         status, text = vm_once([*words_vm, "--", "env", *words, GUEST / "run", *left], log)
         ended, failed_here = report_results(report, label, text)
         failed += failed_here
-        if status != LOST_GUEST or number == GUESTS:
+        if status != STALE_BREAKPOINT or number == GUESTS:
             break
         left = left[ended:] or left[-1:]
-        report.note(f"{label}: the guest was lost ({log}): another goes on at {left[0]}")
+        report.note(f"{label}: QEMU lost the guest ({log}): another goes on at {left[0]}")
     for test in [test for test in tests if test in KUNIT]:
         with report.check(f"{label}: what {test} has said"):
             judge_kunit(kunit_log(label, test))

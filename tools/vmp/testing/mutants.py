@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vmp.common import OUT, Failure, Words
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
-from vmp.guest.log import LOST_GUEST
+from vmp.guest.log import STALE_BREAKPOINT
 from vmp.testing.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
 from vmp.testing.results import Report
 
@@ -474,7 +474,7 @@ def caught_by(mutant: Mutant) -> str:
             judge_kunit(said)
         except Failure as failure:
             return f"{mutant.test}: {kunit_case(str(failure))}"
-    if status == LOST_GUEST or not re.search(r"^ok 1 - ", text, re.MULTILINE):
+    if status == STALE_BREAKPOINT or not re.search(r"^ok 1 - ", text, re.MULTILINE):
         raise Failure(f"tools/vm ended with status {status}: {log}")
     return ""
 
