@@ -20,7 +20,11 @@ KERNEL_OPTIONS = (
     # An emulated CPU may get little of a busy host.
     "watchdog_thresh=60",  # the most there is: a soft lockup is reported after twice that
     "rcupdate.rcu_cpu_stall_timeout=120",
-    # To clear a page that held code byte by byte has taken the emulation minutes.
+    # QEMU keeps translated code by page and address. With addresses that are random, a page of
+    # the C library has so much of it in the end that to write to the page, once it is used for
+    # something else, takes minutes: each store walks all that. Byte by byte (ERMS) eight times
+    # that often.
+    "norandmaps",
     "clearcpuid=erms",
     # QEMU 7.2's emulation can crash, or let the guest crash, when one CPU sets up PCI
     # devices or patches code while others run: the others join after that.
