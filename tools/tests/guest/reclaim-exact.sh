@@ -5,7 +5,11 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 shmem=/dev/shm/vmp-test
-trap 'status=$?; rm -f "$shmem"; clean_up "$status"' EXIT
+# Without it each page is read by itself. Else it makes large folios where ext4 has them, and what
+# is asked for is only met to within a folio.
+readahead=/sys/block/ram0/queue/read_ahead_kb
+readahead_before=$(<"$readahead")
+trap 'status=$?; rm -f "$shmem"; echo "$readahead_before" >"$readahead"; clean_up "$status"' EXIT
 
 # However little it wants, memcg reclaim asks for SWAP_CLUSTER_MAX pages, so up to
 # 31 of them nobody wanted. What a pass finds when one page is left is a batch.
@@ -94,6 +98,7 @@ check_high_task() {
 declare -A before=() after=()
 memcg_new
 swap_new
+echo 0 >"$readahead"
 fs_new
 truncate -s "${size}M" "$FS/data"
 in_memcg dd if=/dev/urandom of="$shmem" bs=1M count="$size" status=none
