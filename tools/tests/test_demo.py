@@ -5,8 +5,17 @@ from typing import Any
 
 import pytest
 from vmp.demo import large
-from vmp.demo.command import COMMANDS
+from vmp.demo.command import commands
 from vmp.demo.verdicts import TITLES, closing, verdict
+from vmp.guest.offered import only
+
+OFFERED = {
+    "flush": ["stock", "batch"],
+    "scan": ["stock", "budget"],
+    "aging": ["stop", "continue", "async"],
+    "writeback": ["stock", "feedback"],
+    "throttle": ["stock", "memcg", "all"],
+}
 
 
 def report(**changed: dict[str, float | None]) -> dict[str, Any]:
@@ -38,7 +47,21 @@ def report(**changed: dict[str, float | None]) -> dict[str, Any]:
 
 
 def test_each_comparison_has_a_title() -> None:
-    assert list(COMMANDS) == list(TITLES)
+    assert list(commands(OFFERED)) == list(TITLES)
+
+
+def test_what_a_kernel_has_not() -> None:
+    """Nothing is asked of points that don't exist, and the older loop is compared where it is."""
+    there = {name: OFFERED[name] for name in ("flush", "aging", "throttle")}
+    runs = commands(there | {"scan": ["stock", "budget", "v6.12"]})
+    assert "--set flush=batch,scan=budget,aging=async,throttle=all " in runs["trace"]
+    assert "--a scan=v6.12 " in runs["scan"]
+    assert "--a scan=stock " in commands(OFFERED)["scan"]
+
+
+def test_existing_points_alone() -> None:
+    assert only("flush=batch,unmap=batch,scan=budget", OFFERED) == "flush=batch,scan=budget"
+    assert only("unmap=batch", OFFERED) == ""
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -46,7 +69,9 @@ def test_all_goals_hold(name: str) -> None:
     held, lines = verdict(name, report())
     assert all(held)
     assert "MISSED" not in lines
-    assert f"{len(held)} of {len(held)} goals held, 0 missed" in closing({name: report()}, held)
+    assert f"{len(held)} of {len(held)} goals held, 0 missed" in closing(
+        {name: report()}, held, True
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,21 +16,33 @@ from vmp.common import OUT, REPO, Command, Failure, Parser
 from vmp.demo import large
 from vmp.demo.verdicts import TITLES, closing, verdict
 from vmp.guest.kernel import name_kernel
+from vmp.guest.offered import only, policies
 from vmp.guest.sources import KERNEL_HELP
 
 VM = "tools/ab --zram 512M --memory 64M"
 PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seconds 3"
-COMMANDS = {
-    "mglru": f"{VM} --lru mglru",
-    "classic": f"{VM} --lru classic",
-    "scan": f"{PRESSURE} --a scan=stock --b scan=budget,aging=continue",
-    "trace": f"{VM} --lru mglru --a trace=0 --b trace=1 --set {ALL} --slices 24 --seconds 4",
-}
-# Shorter than the others: what is to be seen is single events, not small differences.
-RECORDED = f"{VM} --lru mglru --a {STOCK} --b {ALL} --slices 12 --stalls"
 DISK = "2G:2000"  # what pressure keeps its file on
 GUEST_TIMEOUT = 1500  # seconds
 LARGE_TIMEOUT = 900
+
+
+def commands(offered: dict[str, list[str]]) -> dict[str, str]:
+    """Return the runs by name, for a kernel with these points and policies."""
+    old = "v6.12" if "v6.12" in offered["scan"] else "stock"
+    everything = only(ALL, offered)
+    return {
+        "mglru": f"{VM} --lru mglru",
+        "classic": f"{VM} --lru classic",
+        "scan": f"{PRESSURE} --a scan={old} --b scan=budget,aging=continue",
+        "trace": f"{VM} --lru mglru --a trace=0 --b trace=1 --set {everything} "
+        "--slices 24 --seconds 4",
+    }
+
+
+def recorded(offered: dict[str, list[str]]) -> str:
+    """Return the run to record: shorter, as single events are to be seen, no small differences."""
+    sides = f"--a {only(STOCK, offered)} --b {only(ALL, offered)}"
+    return f"{VM} --lru mglru {sides} --slices 12 --stalls"
 
 
 def step(title: str, command: list[str]) -> None:
@@ -77,16 +89,19 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True)
     shown = out.relative_to(REPO)
     step("building kernel and module (some minutes the first time)", ["tools/kernel", "module"])
-    runs, large_runs = (
-        [f"{command} --json {shown}/{name}.json >/dev/null" for name, command in commands.items()]
-        for commands in (COMMANDS, large.COMMANDS)
-    )
-    recorded = f"{RECORDED} --json {shown}/recorded.json >/dev/null"
-    runs.append(f"tools/record -o {shown}/trace.dat -- {recorded}")
+    offered = policies()
+    # Elsewhere the kernel handles them in batches by itself.
+    large_runs = large.COMMANDS if large.POINTS <= set(offered) else {}
+    save = "--json {}/{}.json >/dev/null"
+    runs = [f"{c} {save.format(shown, name)}" for name, c in commands(offered).items()]
+    last = f"{recorded(offered)} {save.format(shown, 'recorded')}"
+    runs.append(f"tools/record -o {shown}/trace.dat -- {last}")
     guest = ["--cpus", "4", "--memory", "2G", "--disk", DISK]
     measure("measuring and recording in a guest, eleven minutes", guest, runs, GUEST_TIMEOUT)
-    guest = ["--icount", "--cpus", "1", "--disk", "2G"]
-    measure("counting instructions in a guest, two minutes", guest, large_runs, LARGE_TIMEOUT)
+    if large_runs:
+        guest = ["--icount", "--cpus", "1", "--disk", "2G"]
+        runs = [f"{c} {save.format(shown, name)}" for name, c in large_runs.items()]
+        measure("counting instructions in a guest, two minutes", guest, runs, LARGE_TIMEOUT)
     reports = load(out, TITLES)
     held, verdicts = [], []
     for name, report in reports.items():
@@ -96,10 +111,11 @@ def run(args: argparse.Namespace) -> int:
         results, lines = verdict(name, report)
         held += results
         verdicts.append(lines)
-    results, lines = large.table(load(out, large.COMMANDS))
-    held += results
-    verdicts.append(lines)
-    summary = "\n".join([*verdicts, "", closing(reports, held)])
+    if large_runs:
+        results, lines = large.table(load(out, large_runs))
+        held += results
+        verdicts.append(lines)
+    summary = "\n".join([*verdicts, "", closing(reports, held, bool(large_runs))])
     (out / "summary.txt").write_text(summary + "\n")
     page = [f"{shown}/{name}" for name in ("trace.dat", *(f"{n}.json" for n in TITLES))]
     page.append(f"{shown}/recorded.json")

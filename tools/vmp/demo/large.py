@@ -21,6 +21,7 @@ def compared(workload: str, points: str, functions: str, seconds: float, options
     )
 
 
+POINTS = {"unmap", "young"}
 COMMANDS = {
     "large-lazyfree": compared("large-lazyfree", "unmap", f"{UNMAP},reclaim_pages", 0.1),
     "large-anon": compared("large-anon", "unmap", f"{UNMAP},reclaim_pages", 0.1, "--zram 512M"),

@@ -166,18 +166,24 @@ def verdict(name: str, report: dict[str, Any]) -> tuple[list[bool], str]:
     return [held for held, _ in results], "\n".join([*lines, f"  {remark}"])
 
 
-def closing(reports: dict[str, dict[str, Any]], held: list[bool]) -> str:
-    """Return the plain sentences at the end."""
+LARGE = (
+    "Last, in a guest that counts instructions, what reclaim of large folios takes page by page\n"
+    "and in batches.\n"
+)
+
+
+def closing(reports: dict[str, dict[str, Any]], held: list[bool], large: bool) -> str:
+    """Return the plain sentences at the end; `large` folios were measured, too."""
     where = next(iter(reports.values()))["environment"]
     return (
         "Measured: first the TLB flushes that page reclaim causes while stress-ng works on\n"
         "256 MiB in a memory cgroup of 64 MiB and so swaps all the time. Stock reclaim flushes\n"
         "before the pageout of each page that another CPU could still write to; the batch policy\n"
         "flushes once for many. Then how much the multi-gen LRU scans for what it takes, while\n"
-        "eight processes read a file and eight threads fill memory, more than fits. Stock settles\n"
-        "how much to scan again and again; the budget policy settles it once a pass, and ends\n"
-        "when it has enough. Then what the trace events of all that cost. Last, in a guest that\n"
-        "counts instructions, what reclaim of large folios takes page by page and in batches.\n"
+        "eight processes read a file and eight threads fill memory, more than fits. The loop of\n"
+        "Linux 6.12 settles how much to scan again and again; the budget policy settles it once a\n"
+        "pass, and ends when it has enough. Then what the trace events of all that cost.\n"
+        f"{LARGE if large else ''}"
         f"All on Linux {where['kernel']} in a guest with {where['cpus']} CPUs; each workload was\n"
         "started once, and ran on while its policy was switched.\n"
         f"{sum(held)} of {len(held)} goals held, {len(held) - sum(held)} missed."

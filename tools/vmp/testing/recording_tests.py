@@ -8,12 +8,13 @@ from typing import Any
 from vmp.ab.workloads import ALL, STOCK
 from vmp.common import OUT, REPO, Failure, run
 from vmp.guest.kernel import build_kernel
+from vmp.guest.offered import only, policies
 from vmp.testing.guest_tests import vm_succeeds
 from vmp.testing.results import Report
 
 TOOLS = REPO / "tools"
 # Slices long enough for what goes on while ab reads its counters at their ends not to matter.
-RUN = f"tools/ab --zram 512M --memory 64M --lru mglru --a {STOCK} --b {ALL} --slices 4 --seconds 12"
+RUN = "tools/ab --zram 512M --memory 64M --lru mglru --slices 4 --seconds 12"
 LARGE = 1000  # what a difference of 1 % is a whole number of
 # One pass may be of thousands of pages, and end while ab reads its counters.
 LUMPS = ("scan.budget", "scan.scanned", "writeback.taken")
@@ -26,7 +27,9 @@ def record(kernel: Path) -> tuple[Path, Path]:
     for path in (trace, ab):
         path.unlink(missing_ok=True)
     command = ["tools/record", "--strict", "--buffer", "32M", "-o", str(trace.relative_to(REPO))]
-    command += ["--", *RUN.split(), "--json", str(ab.relative_to(REPO))]
+    offered = policies("--kernel", str(kernel))
+    sides = ["--a", only(STOCK, offered), "--b", only(ALL, offered)]
+    command += ["--", *RUN.split(), *sides, "--json", str(ab.relative_to(REPO))]
     vm_succeeds(["--kernel", kernel, "--cpus", "4", "--", *command], OUT / "test-record.log")
     return trace, ab
 
