@@ -58,6 +58,14 @@ static bool bit(uint64_t number, unsigned int nr)
 	return number >> nr & 1;
 }
 
+static bool in_memory(size_t i)
+{
+	uint64_t entries[NR_PAGES];
+
+	read_entries(entries);
+	return bit(entries[i], ENTRY_PRESENT);
+}
+
 static const char *state(uint64_t found)
 {
 	static char text[8];
@@ -308,14 +316,6 @@ static void unmapped(void)
 	reclaim();
 }
 
-static bool in_memory(size_t i)
-{
-	uint64_t entries[NR_PAGES];
-
-	read_entries(entries);
-	return bit(entries[i], ENTRY_PRESENT);
-}
-
 /*
  * The end of the first folio and the begin of the second. What comes before them goes, but
  * the classic LRU may find the folio in use at first.
@@ -412,12 +412,20 @@ static void pinned(void)
  */
 static void pinned_again(void)
 {
+	int i;
+
 	write_all();
 	page_out(mem, NR_PAGES);
 	check_all();
 	/* the first: stock meets it before it unmaps any, too */
 	pin_page(0);
-	page_out(mem, NR_PAGES);
+	/* what the device is still writing stays in memory */
+	for (i = 0; i < 1000; i++) {
+		page_out(mem, NR_PAGES);
+		if (!in_memory(FOLIO) && !in_memory(2 * FOLIO) && !in_memory(3 * FOLIO))
+			break;
+		usleep(10000);
+	}
 }
 
 /* The device reads so many pages from the i-th on. Returns how often it missed an entry. */

@@ -91,7 +91,7 @@ trap 'status=$?; swapoff "$loop" 2>&- || true; losetup -d "$loop"; rm "$WORK/swa
 for policy in stock "batch 3" "batch 512"; do
 	# shellcheck disable=SC2086 # two words
 	set_rmap unmap $policy
-	mkswap "$loop" >/dev/null
+	mkswap -f "$loop" &>/dev/null
 	swapon -p 10 "$loop"
 	got=$(in_memcg "$BIN/large" pinned-again "$FS/file" 1 2>&1) || fail "$policy: $got"
 	[[ $got == *"reclaimed: 16P"*S* ]] ||
