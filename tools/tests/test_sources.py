@@ -12,10 +12,10 @@ from vmp.guest.sources import DEFAULT, Version, find_version, versions
 
 # A machine without a network: apt-cache knows the lists below, and all else fails.
 MADISON = """\
-{name} | 6.12.117-1~deb12u1 | http://deb.debian.org/debian-security bookworm-security/main amd64
-{name} | 6.12.107-1 | http://deb.debian.org/debian trixie/main amd64 Packages
-{name} |  6.12.94-1 | http://deb.debian.org/debian trixie/main amd64 Packages
-{name} | 6.12~rc1-1 | http://deb.debian.org/debian experimental/main amd64 Packages
+{name} | 6.12.117-1~deb12u1 | http://mirror.example/debian-security bookworm-security/main amd64
+{name} | 6.12.107-1 | http://mirror.example/debian trixie/main amd64 Packages
+{name} |  6.12.94-1 | http://mirror.example/debian trixie/main amd64 Packages
+{name} | 6.12~rc1-1 | http://mirror.example/debian experimental/main amd64 Packages
 """
 
 
