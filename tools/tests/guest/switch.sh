@@ -38,6 +38,16 @@ writes_more() {
 	((written > $1 + 1000))
 }
 
+# A call that was under way at the switch to stock counts what it deferred when it ends.
+nothing_deferred() {
+	local before
+
+	before=$(counter flush deferred)
+	count_written
+	wait_until writes_more "$written" || fail "the load has stopped to swap"
+	(($(counter flush deferred) == before))
+}
+
 # large_does POINT BEFORE: the policy handles entries of large folios at once: BEFORE is how many
 # batches there were. Not the load's: what it swaps in is small, so they are soon gone.
 large_does() {
@@ -110,9 +120,5 @@ set_scan stock continue
 check_scan_stats
 read_stats after
 echo "$switches switches:$(stats_delta before after)"
-count_written
-wait_until writes_more "$written" || fail "the load has stopped to swap"
-declare -A idle=()
-read_stats idle
-((idle[deferred] == after[deferred])) || fail "folios are deferred with stock"
+wait_until nothing_deferred || fail "folios are deferred with stock"
 load_end
