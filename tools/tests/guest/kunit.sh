@@ -14,10 +14,7 @@ kunit_clean_up() {
 trap kunit_clean_up EXIT
 
 [[ ${VMP_KUNIT_LOG:-} ]] || fail "VMP_KUNIT_LOG has to name files"
-options=(enable=1)
-# Newer ones have a switch of its own for modules.
-! modinfo -p kunit | grep -q ^autorun: || options+=(autorun=1)
-modprobe kunit "${options[@]}"
+modprobe kunit enable=1
 # Without a newline, which it takes for a part of the filter.
 printf %s "$2" >/sys/module/kunit/parameters/filter
 echo "vmp: KUnit begins" >/dev/kmsg
