@@ -101,7 +101,7 @@ static void __attribute__((noreturn)) reclaimer_above(int fd, const char *bytes,
 
 /*
  * Ages the memcgs below the parent all the time. Any of them can go, or be aged by
- * others, between the read and the write: that gives EINVAL.
+ * others, between the read and the write: that gives EINVAL, or EEXIST on newer kernels.
  */
 static void __attribute__((noreturn)) ager(void)
 {
@@ -128,7 +128,7 @@ static void __attribute__((noreturn)) ager(void)
 			if (id && gen >= 0) {
 				if (dprintf(commands, "+ %lu %u %ld 1 1\n", id, node, gen) > 0)
 					shared->aged++;
-				else if (errno != EINVAL)
+				else if (errno != EINVAL && errno != EEXIST)
 					die(LRU_GEN);
 			}
 			gen = -1;
