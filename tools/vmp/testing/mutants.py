@@ -122,7 +122,7 @@ MUTANTS = (
         "unfair",
         SCAN,
         "\treturn note->aged;",
-        "\treturn mem_cgroup_id(pass->memcg) % 8;",
+        "\treturn pass->memcg->css.id % 8;",
         "fairness",
     ),
     Mutant(
