@@ -317,8 +317,9 @@ static void unmapped(void)
 }
 
 /*
- * The end of the first folio and the begin of the second. What comes before them goes, but
- * the classic LRU may find the folio in use at first.
+ * The end of the first folio and the begin of the second. What comes before them goes; but the
+ * classic LRU has both on its active list, and leaves that alone until the memcg's statistics
+ * are up to date: every two seconds.
  */
 static void locked(void)
 {
@@ -327,8 +328,11 @@ static void locked(void)
 	write_all();
 	if (mlock(mem + (FOLIO - 4) * PAGE, 8 * PAGE))
 		die("mlock");
-	for (i = 0; i < 20 && in_memory(0); i++)
+	reclaim();
+	for (i = 0; i < 200 && in_memory(0); i++) {
+		usleep(50000);
 		reclaim();
+	}
 }
 
 /* So that the second folio is in two page tables. */
