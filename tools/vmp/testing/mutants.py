@@ -9,6 +9,7 @@ from vmp.common import OUT, Failure, Words
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import policies
+from vmp.guest.sources import find_version
 from vmp.testing.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
 from vmp.testing.results import Report
 
@@ -22,6 +23,7 @@ class Mutant(Edit):
 
     test: str = "kunit"
     debug: bool = False  # on the debug kernel
+    series: str = ""  # the only one on which it has an effect
 
     @property
     def in_kernel(self) -> bool:
@@ -140,8 +142,9 @@ MUTANTS = (
         "idle-rotate",
     ),
     Mutant("a-page-is-enough", REGISTRY, "pass->nr_moved < share", "!pass->nr_moved", "idle-one"),
+    # Later kernels go on with file folios where all anonymous ones were passed over.
     Mutant("in-the-way-unnoticed", PASS, "swappiness && (sc->gfp_mask & __GFP_IO);",
-           "swappiness;", "noio"),
+           "swappiness;", "noio", series="6.12"),
     # aging
     Mutant("no-drain", QUEUE, "\tflush_workqueue(queue->wq);\n", "", "slow-aging"),
     Mutant(
@@ -492,6 +495,9 @@ def run_all(report: Report, _full: bool) -> None:
         point = OF_POINT.get(mutant.path)
         if point and point not in offered:
             report.skip(f"mutant {mutant.name}", f"this kernel has no {point} point")
+            continue
+        if mutant.series and mutant.series != find_version(None).series:
+            report.skip(f"mutant {mutant.name}", f"only {mutant.series} needs what it leaves out")
             continue
         start = time.monotonic()
         by = ""
