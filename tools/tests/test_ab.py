@@ -472,6 +472,13 @@ def test_lost_events_are_told() -> None:
     assert "7 trace events" in table.lost_note([{"events_lost": 3}, {"events_lost": 4}])
 
 
+def test_lacking_counters_are_told_below_the_table() -> None:
+    text = table.render(report() | {"lacks": ["No x.", "No y: " + "z " * 60]})
+    assert "\nNo x.\nNo y: z " in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert table.lacks(report()) == []
+
+
 def test_marks() -> None:
     assert [table.stars(p) for p in (None, 0.05, 0.0286, 0.0079)] == ["", "", "*", "**"]
     assert "too few" in table.footnote(5)

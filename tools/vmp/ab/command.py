@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from vmp.ab.workloads import WORKLOADS, Workload, build_programs
 from vmp.common import Command, Failure, Parser, Usage, parse_size
 from vmp.control.counters import Counters, Progress, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
+from vmp.control.needs import OBSERVED, lacking
 
 DEFAULT_WORKLOAD = "vm"
 DEFAULT_DISK = Path("/dev/vda")
@@ -66,18 +67,28 @@ class Run:
         self.progress: Progress | None = Progress(args.progress) if args.progress else None
         self.stalls: Stalls | None = None
         self.functions: Functions | None = None
+        self.observes = False
+        self.lacks: list[str] = []
         self.slices: list[dict[str, Any]] = []
 
     def restore(self, before: dict[str, str]) -> None:
         """Write back the values of before the run."""
         self.control.write([Assignment(name, value) for name, value in before.items()])
 
+    def observe(self, stack: ExitStack) -> None:
+        """Have the module count the flushes of reclaim, where the kernel lets it."""
+        before = {OBSERVE: self.control.get(OBSERVE)}
+        with suppress(Failure):
+            self.control.write([Assignment(OBSERVE, "1")])
+            stack.callback(self.restore, before)
+            self.observes = True
+
     def prepare(self, stack: ExitStack) -> dict[str, list[Assignment]]:
         """Check and save the settings, write the common ones, return what each side writes."""
         args, control = self.args, self.control
         common = list(args.set)
         if OBSERVE in control.names():
-            common.insert(0, Assignment(OBSERVE, "1"))
+            self.observe(stack)
         named = [*common, *args.a, *args.b]
         if any(item.name == "profile" for item in named):
             raise Failure("ab switches points one by one: name them instead of a profile")
@@ -145,6 +156,11 @@ class Run:
         time.sleep(self.args.warmup)
         memcg.require_alive()
 
+    def counted(self, values: dict[str, float]) -> dict[str, float]:
+        """Return the counters without those of the module that nothing counts."""
+        absent = () if self.observes else OBSERVED
+        return {name: value for name, value in values.items() if name not in absent}
+
     def measure_slice(self, counters: Counters, name: str) -> dict[str, Any]:
         """Return what one slice has counted, and its stalls if they are recorded."""
         if self.stalls:
@@ -154,7 +170,7 @@ class Run:
         before = counters.snapshot(f"vmscan-policy ab begin {name}")
         time.sleep(self.args.seconds)
         after = counters.snapshot(f"vmscan-policy ab end {name}")
-        piece: dict[str, Any] = {"counters": delta(before, after)}
+        piece: dict[str, Any] = {"counters": self.counted(delta(before, after))}
         if self.functions:
             piece["counters"] |= self.functions.stop()
         if self.stalls:
@@ -178,6 +194,9 @@ class Run:
         order = slice_order(self.args.slices)
         named = {"a": settings(self.args.a), "b": settings(self.args.b)}
         counters.marker.write(f"vmscan-policy ab run {json.dumps(named)}")
+        self.lacks = [str(need) for need in lacking(self.counted(counters.snapshot()))]
+        for sentence in self.lacks:
+            say(sentence)
         for index, side in enumerate(order, 1):
             if index % 10 == 1:
                 say(f"slice {index} of {len(order)}")
@@ -235,6 +254,7 @@ class Run:
                 "workload": command,
             },
             "environment": environment,
+            "lacks": self.lacks,
             "slices": self.slices,
             "summary": summarize([(piece["side"], with_stalls(piece)) for piece in self.slices]),
             "test": "exact two-sided Wilcoxon signed-rank over neighbouring slices",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Printing a comparison as a table in the form that mailing lists use."""
 
+from textwrap import fill
 from typing import Any
 
 from vmp.ab.compare import MODULE_COUNTERS
@@ -73,6 +74,12 @@ def lost_note(slices: list[dict[str, Any]]) -> str:
     )
 
 
+def lacks(report: dict[str, Any]) -> list[str]:
+    """Return a sentence on each counter that the kernel lacks; older reports have none."""
+    found: list[str] = report.get("lacks", [])
+    return found
+
+
 def heading(report: dict[str, Any]) -> str:
     """Return the lines above the table: what was compared, and where."""
     where, what = report["environment"], report["settings"]
@@ -97,4 +104,5 @@ def render(report: dict[str, Any]) -> str:
         if rows:
             lines += [title, *map(row, rows)]
     notes = [footnote(len(report["slices"]) // 2), lost_note(report["slices"])]
+    notes += [fill(sentence, LABEL + sum(WIDTHS)) for sentence in lacks(report)]
     return "\n".join([*lines, "", *filter(None, notes)])

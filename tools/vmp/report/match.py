@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from vmp.ab.compare import STOLEN, difference
-from vmp.ab.table import heading
+from vmp.ab.table import heading, lacks
 from vmp.common import Failure
 from vmp.report.aggregate import Picture, Span, figures
 
@@ -43,6 +43,7 @@ def complete(report: Any) -> TypeGuard[dict[str, Any]]:
             and all(name in row for row in rows for name in ROW)
             and sides.count("A") == sides.count("B") == len(sides) / 2 > 0
             and len({"stalls" in piece for piece in report["slices"]}) == 1
+            and all(isinstance(sentence, str) for sentence in lacks(report))
             and all(piece["counters"]["seconds"] for piece in report["slices"])
             and all(
                 isinstance(value, int | float)

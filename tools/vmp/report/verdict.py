@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vmp.ab.compare import Effect, effects, with_stalls
-from vmp.ab.table import lost_note, number
+from vmp.ab.table import lacks, lost_note, number
 from vmp.report.aggregate import THROTTLED, Picture, figures
 
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
@@ -123,6 +123,7 @@ def of_run(name: str, report: dict[str, Any]) -> Verdict:
     if "stall_p50_ms" not in found:
         lost = lost or "How long reclaim held tasks up was not measured: ab does it with --stalls."
     sentences += [lost] if lost else []
+    sentences += lacks(report)
     return Verdict(name, sentences, {title: rows for title, rows in groups.items() if rows})
 
 
