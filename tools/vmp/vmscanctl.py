@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import vmp.ab.command
+import vmp.control.conf
 import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
@@ -111,6 +112,7 @@ COMMANDS = {
         Command("set", "Set policies and parameters, in the order given.",
                 set_arguments, set_policies),
         Command("profile", "Set all points at once.", profile_arguments, set_profile),
+        vmp.control.conf.COMMAND,
         Command("stats", "Show the counters of each point.", stats_arguments, stats),
         vmp.ab.command.COMMAND,
         vmp.record.command.COMMAND,

@@ -244,6 +244,25 @@ if has_trait budget; then
 fi
 set_scan stock continue
 
+# A wrong line of a file is named, and the others are set. So are all lines of the example.
+tools=$(realpath "$(dirname "$0")/../..")
+conf=$WORK/vmscan-policy.conf
+printf '%s\n' "flush=batch # why" flush=bach flush.max_folios=0 "" scan=budget >"$conf"
+status=0
+said=$("$tools/vmscanctl" apply "$conf" 2>&1) || status=$?
+((status == 1)) || fail "apply ends with status $status after wrong lines"
+[[ $said == "vmscanctl: $conf, line 2: flush cannot be 'bach': allowed are stock, batch
+vmscanctl: $conf, line 3: flush.max_folios=0 was refused (vmscan_policy: $folios); nothing was changed
+set: flush=batch, scan=budget" ]] || fail "apply says: $said"
+[[ $(chosen "$POLICY/flush/policy") == batch && $(chosen "$POLICY/scan/policy") == budget ]] ||
+	fail "apply has not set what is right"
+[[ $(<"$POLICY/flush/max_folios") == 64 ]] || fail "apply has set what is wrong"
+sed 's/^#\([a-z._]*=\)/\1/' "$tools/systemd/vmscan-policy.conf" >"$conf"
+said=$("$tools/vmscanctl" apply "$conf" 2>&1) || fail "the example is not right: $said"
+[[ $said == "set: profile=max, "* ]] || fail "the example sets nothing: $said"
+echo stock >"$POLICY/profile"
+set_policy batch
+
 defers() { wait_until above flush deferred "$(counter flush deferred)"; }
 
 # Folios are written, and none of them was deferred.
