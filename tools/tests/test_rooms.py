@@ -20,7 +20,7 @@ FLOORS = (
     {"common"},
     {"control", "guest"},
     {"ab"},
-    {"record", "report"},
+    {"doctor", "record", "report"},
     {"vmscanctl", "demo", "testing"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import vmp.ab.command
 import vmp.control.conf
+import vmp.doctor.command
 import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
@@ -114,6 +115,7 @@ COMMANDS = {
         Command("profile", "Set all points at once.", profile_arguments, set_profile),
         vmp.control.conf.COMMAND,
         Command("stats", "Show the counters of each point.", stats_arguments, stats),
+        vmp.doctor.command.COMMAND,
         vmp.ab.command.COMMAND,
         vmp.record.command.COMMAND,
         vmp.report.command.COMMAND,
