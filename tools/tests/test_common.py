@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of how a tool ends."""
+"""Tests of how a tool ends, and of the files that it may write."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from vmp.common import KEPT, Usage, result_file
 
 TOOLS = Path(__file__).resolve().parents[1]
 
@@ -38,3 +39,30 @@ def test_failure_is_one_sentence() -> None:
 def test_reader_that_goes_away(lines: int) -> None:
     gone = "import select; poll = select.poll(); poll.register(1, 0); poll.poll()"
     assert run_tool(f"{gone}; print('x\\n' * {lines})", "true") == ["141"]
+
+
+# As tools/vm was started in a directory, or in /.
+@pytest.mark.parametrize(
+    ("kept", "name", "stays"),
+    [
+        (None, "/elsewhere/x", True),
+        ("{}", "x", True),
+        ("{}", "{}/sub/x", True),
+        ("{}", "/dev/null", True),
+        ("{}", "../x", False),
+        ("{}", "{}-elsewhere/x", False),
+        ("/", "x", False),
+    ],
+)
+def test_result_file(
+    kept: str | None, name: str, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(KEPT, raising=False)
+    if kept:
+        monkeypatch.setenv(KEPT, kept.format(tmp_path))
+    if stays:
+        assert result_file(name.format(tmp_path)) == Path(name.format(tmp_path))
+    else:
+        with pytest.raises(Usage, match="would be gone with the guest"):
+            result_file(name.format(tmp_path))

@@ -20,6 +20,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmsc
 OUT = REPO / "out"
 # In the environment of a guest whose clocks count instructions, one as a nanosecond.
 ICOUNT = "VMP_ICOUNT"
+# In the environment of a guest: the directory below which files outlive it.
+KEPT = "VMP_KEPT"
 
 Words = list[str | Path]  # of a command
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -38,6 +40,16 @@ def sources(name: str) -> Path:
     path = REPO / "tools" / name
     if not path.is_dir():
         raise Failure(f"there is no tools/{name} here: run this from a checkout of vmscan-policy")
+    return path
+
+
+def result_file(name: str) -> Path:
+    """Return the path of a file to write; raise Usage where it would be gone with the guest."""
+    path, kept = Path(name), os.environ.get(KEPT)
+    special = path.exists() and not path.is_file()  # such as /dev/stdout
+    if kept and not special and (kept == "/" or not path.resolve().is_relative_to(kept)):
+        stays = f"name a file below {kept}" if kept != "/" else "start tools/vm elsewhere than in /"
+        raise Usage(f"{path} would be gone with the guest: {stays}")
     return path
 
 

@@ -23,7 +23,7 @@ from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
 from vmp.ab.table import render
 from vmp.ab.workloads import WORKLOADS, Workload, build_programs
-from vmp.common import Command, Failure, Parser, Usage, parse_size
+from vmp.common import Command, Failure, Parser, Usage, parse_size, result_file
 from vmp.control.counters import Counters, Progress, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
@@ -304,7 +304,7 @@ def arguments(parser: Parser) -> None:
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
     add("--seconds", metavar="S", type=float, default=2, help="length of a slice (2)")
     add("--warmup", metavar="S", type=float, default=10, help="wait after reclaim starts (10)")
-    add("--json", metavar="FILE", type=Path, help="save everything measured as JSON")
+    add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
     add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vmp.common import CACHE, ICOUNT, OUT, Command, Failure, Parser, Usage
+from vmp.common import CACHE, ICOUNT, KEPT, OUT, Command, Failure, Parser, Usage
 from vmp.guest.kernel import build_module, find_kernel, kernel_inputs
 from vmp.guest.log import (
     MAX_CPUS,
@@ -85,6 +85,7 @@ def attempt(
             "HOME": str(Path.home()),
             "XDG_CACHE_HOME": str(CACHE.parent),
             "VMP_RUN": str(directory),
+            KEPT: str(Path.cwd()),
         }
         if module:
             environment["VMP_MODULE_DIR"] = str(module)

@@ -9,10 +9,9 @@ import sys
 import time
 from contextlib import ExitStack
 from math import inf
-from pathlib import Path
 
 from vmp.ab.alternation import Alternation, parse_sides
-from vmp.common import Command, Failure, Parser, Usage, parse_size
+from vmp.common import Command, Failure, Parser, Usage, parse_size, result_file
 from vmp.control.counters import is_level
 from vmp.control.debugfs import Control, locate
 from vmp.control.marker import Marker
@@ -35,7 +34,8 @@ def arguments(parser: Parser) -> None:
         "125: there is no recording, or with --strict no complete one."
     )
     add = parser.add_argument
-    add("-o", "--output", metavar="FILE", type=Path, default="trace.dat", help="(trace.dat)")
+    add("-o", "--output", metavar="FILE", type=result_file, default="trace.dat",
+        help="(trace.dat)")  # fmt: skip
     add("--for", metavar="TIME", dest="seconds", help="end the recording, and CMD, after that")
     add(
         "--ab",

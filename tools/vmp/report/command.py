@@ -10,14 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, Command, Failure, Parser, Usage, Words
+from vmp.common import CACHE, Command, Failure, Parser, Usage, Words, result_file
 from vmp.report import aggregate, match, trace, verdict
 from vmp.report.contents import Contents
 from vmp.report.text import figures_json, render
 
 VENV = CACHE / "venv"
 LIBRARIES = ("matplotlib", "jinja2")
-DEFAULT_PAGE = Path("report.html")
+DEFAULT_PAGE = "report.html"
 
 
 def use_venv() -> None:
@@ -37,9 +37,10 @@ def use_venv() -> None:
 def arguments(parser: Parser) -> None:
     """Tell the parser what report takes."""
     add = parser.add_argument
-    add("-o", "--output", metavar="FILE", type=Path, default=DEFAULT_PAGE,
+    add("-o", "--output", metavar="FILE", type=result_file, default=DEFAULT_PAGE,
         help=f"the page to write ({DEFAULT_PAGE})")  # fmt: skip
-    add("--json", metavar="FILE", type=Path, help="save the figures of the recording as JSON")
+    add("--json", metavar="FILE", type=result_file,
+        help="save the figures of the recording as JSON")  # fmt: skip
     add("files", metavar="FILE", type=Path, nargs="+",
         help="a trace.dat of trace-cmd, JSON files of `ab --json`, or both")  # fmt: skip
 
