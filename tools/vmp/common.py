@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 VERSION = "0.1.0"  # the module's, too
 REPO = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmscan-policy"
 OUT = REPO / "out"
+# What to do about something that is missing; installed tools have no setup.
+SETUP = "run tools/setup" if (REPO / "tools/setup").exists() else "install the package that has it"
 # In the environment of a guest whose clocks count instructions, one as a nanosecond.
 ICOUNT = "VMP_ICOUNT"
 # In the environment of a guest: the directory below which files outlive it.
@@ -83,7 +85,11 @@ def find_tracefs() -> Path:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are Failures."""
+    """An argument parser whose errors are Failures, and that tells the version."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
 
     def error(self, message: str) -> NoReturn:
         """Raise Usage instead of printing the usage and exiting."""
@@ -173,7 +179,7 @@ def run(
             errors="replace",
         )
     except FileNotFoundError:
-        raise Failure(f"{what}: {command[0]} is not installed: run tools/setup") from None
+        raise Failure(f"{what}: {command[0]} is not installed: {SETUP}") from None
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise Failure(f"{what}: {lines[-1] if lines else f'exit status {done.returncode}'}")

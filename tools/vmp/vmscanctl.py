@@ -12,7 +12,7 @@ import vmp.doctor.command
 import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
-from vmp.common import VERSION, Command, Failure, Parser, Usage, parse, run_command, run_tool
+from vmp.common import Command, Failure, Parser, Usage, parse, run_command, run_tool
 from vmp.control.debugfs import Assignment, Control, locate, parse_assignments, parse_choices
 
 try:
@@ -128,7 +128,6 @@ OF_A_COMMAND = ("ab", "record")  # those that run another command, given after -
 def make_parser() -> Parser:
     """Return the parser of the whole command line."""
     parser = Parser(prog="vmscanctl", description=__doc__, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"vmscanctl {VERSION}")
     choices = parser.add_subparsers(dest="chosen", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         what = command.what[0].lower() + command.what[1:].rstrip(".")

@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from vmp.common import Failure, find_tracefs
+from vmp.common import SETUP, Failure, find_tracefs
 from vmp.control.marker import RECORDING
 from vmp.record import children
 
@@ -125,7 +125,7 @@ class Recorder:
         self.output = output
         self.kilobytes = max(buffer >> 10, 1)
         if not shutil.which("trace-cmd"):
-            raise Failure("trace-cmd is not installed: run tools/setup")
+            raise Failure(f"trace-cmd is not installed: {SETUP}")
         self.tracefs = find_tracefs()
         require_events(self.tracefs)
         self.lock = os.open(self.tracefs, os.O_RDONLY)  # until this process ends

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, Command, Failure, Parser, Usage, Words, result_file
+from vmp.common import CACHE, SETUP, Command, Failure, Parser, Usage, Words, result_file
 from vmp.report import aggregate, match, trace, verdict
 from vmp.report.contents import Contents
 from vmp.report.text import figures_json, render
@@ -30,7 +30,7 @@ def use_venv() -> None:
         return
     python = VENV / "bin" / "python3"
     if Path(sys.prefix).resolve() == VENV.resolve() or not python.exists():
-        raise Failure(f"there is no {missing[0]} in {VENV}: run tools/setup")
+        raise Failure(f"{missing[0]} is not installed: {SETUP}")
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from vmp.report import page  # noqa: PLC0415 - a mistake is told before matplotlib is loaded
     except ImportError as error:
-        raise Failure(f"a library does not load ({error}): run tools/setup") from None
+        raise Failure(f"a library does not load ({error}): {SETUP}") from None
     text, left_out = page.render(contents)
     texts = {args.output: text}
     if args.json:

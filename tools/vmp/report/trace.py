@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from vmp.common import Failure
+from vmp.common import SETUP, Failure
 
 MAGIC = b"\x17\x08Dtracing"
 LOST = "lost"  # the name of what stands for a gap in the recording
@@ -72,7 +72,7 @@ def report_lines(path: Path) -> Iterator[Iterable[str]]:
                 env=os.environ | {"LC_ALL": "C"},
             )
         except FileNotFoundError:
-            raise Failure("trace-cmd is not installed: run tools/setup") from None
+            raise Failure(f"trace-cmd is not installed: {SETUP}") from None
         assert child.stdout
         with child:
             try:
