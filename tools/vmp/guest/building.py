@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel command: builds of kernels and modules, and what there is to build."""
+"""The kernel command: builds of kernels, packages and modules, and what there is to build."""
 
 import argparse
 from pathlib import Path
 
 from vmp.common import Command, Parser, Usage
+from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, nearest, source_trial
@@ -17,10 +18,11 @@ def arguments(parser: Parser) -> None:
     commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="build a kernel if needed and print its directory")
     module = commands.add_parser("module", help="build the module and print its directory")
+    deb = commands.add_parser("deb", help="build packages of a kernel for this machine, in out/")
     listing = commands.add_parser("versions", help="print the point releases, oldest first")
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
-    for command in (build, patches, check):
+    for command in (build, deb, patches, check):
         command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
     module.add_argument(
         "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
@@ -28,6 +30,8 @@ def arguments(parser: Parser) -> None:
     for command in (build, module):
         command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
+    deb.add_argument("--config", type=Path, metavar="FILE", default=own_config(),
+        help="the distribution's configuration (%(default)s)")  # fmt: skip
     listing.add_argument("series", nargs="?", help="of this one only")
     patches.add_argument("directory", type=Path, help="where to write them")
     check.add_argument("--source", type=Path, metavar="DIR", help="in place of a release: a tree")
@@ -40,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         print(build_kernel(args.kernel, args.variant or "plain", args.patches))
     elif args.what == "module":
         print(build_module(find_kernel(args.kernel, args.variant)))
+    elif args.what == "deb":
+        print(*build_packages(args.kernel, args.config), sep="\n")
     elif args.what == "versions":
         for series in [args.series] if args.series else series_names():
             print(*(version.point for version in versions(series)), sep="\n")

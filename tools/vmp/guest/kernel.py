@@ -179,13 +179,18 @@ def pop(tree: Path) -> None:
     shutil.rmtree(state, ignore_errors=True)
 
 
+def merge_config(tree: Path, build: Path, parts: list[Path], *options: str) -> None:
+    """Write the build's .config from configurations, a later one overriding an earlier."""
+    merge: Words = [tree / "scripts/kconfig/merge_config.sh", *options, "-O", build, *parts]
+    run(merge, "configuring the kernel", cwd=tree, env=make_environment())
+
+
 def configure(tree: Path, build: Path, parts: list[Path], hooked: bool) -> None:
     """Write the build's .config from fragments and check that all was taken.
 
     What they set to n may be unknown to the kernel.
     """
-    merge: Words = [tree / "scripts/kconfig/merge_config.sh", "-n", "-O", build, *parts]
-    run(merge, "configuring the kernel", cwd=tree, env=make_environment())
+    merge_config(tree, build, parts, "-n")
     assignment = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
     actual = dict(assignment.findall((build / ".config").read_text()))
     requested: dict[str, str] = {}
