@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0
-# Without a target, the module for the running kernel, or for KDIR's.
-KDIR ?= /lib/modules/$(shell uname -r)/build
+# Without a target, the module for the running kernel, or for KDIR's. `make help` lists the others.
+RELEASE := $(shell uname -r)
+KDIR ?= /lib/modules/$(RELEASE)/build
+VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
 # As in KERNEL=7.3: a series or a point release that the demo and the tests are to use.
 export VMP_KERNEL = $(KERNEL)
 
-modules modules_install clean:
+modules modules_install clean: headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
+
+headers:
+	$(if $(wildcard $(KDIR)/Makefile),,$(error there are no kernel headers in $(KDIR): \
+		install linux-headers-$(RELEASE), or name a build tree with KDIR=DIR))
+
+help:
+	@echo 'modules          the module, for the running kernel or KDIR=DIR (default)'
+	@echo 'modules_install  installs it'
+	@echo 'clean            removes what was built'
+	@echo 'dkms-install     has dkms build and install the module, for RELEASE=$(RELEASE)'
+	@echo 'dkms-remove      has dkms remove it, for all kernels'
+	@echo 'module-deb       package of the module, for dkms, in out/'
+	@echo 'tools-deb        package of vmscanctl, in out/'
+	@echo 'kernel-deb       packages of a kernel with the hooks, in out/;'
+	@echo '                 KCONFIG=/boot/config-$(RELEASE)'
+	@echo 'demo             what the policies save, in a guest'
+	@echo 'test             what a change can break'
+	@echo 'test-full        every release, patch and setting, and the mutants, too'
+	@echo 'setup            installs what demo, test and kernel-deb need'
+	@echo 'kernelshark      the plugin for KernelShark'
+	@echo 'KERNEL=7.3 has demo, test and kernel-deb use another kernel than 6.12.'
 
 demo: setup
 	tools/demo
@@ -25,4 +48,43 @@ setup:
 kernelshark:
 	$(MAKE) -C tools/kernelshark OUT=$(CURDIR)/out/kernelshark
 
-.PHONY: modules modules_install clean demo test test-full setup kernelshark
+kernel-deb: setup
+	tools/kernel deb $(if $(KCONFIG),--config '$(KCONFIG)')
+
+# Built in a copy, which has a changelog for the version, and leaves nothing in the checkout.
+module-deb: PACKAGE = vmscan-policy-dkms
+tools-deb: PACKAGE = vmscan-policy-tools
+module-deb tools-deb: COPY = out/$@/source
+module-deb tools-deb:
+	rm -rf out/$@
+	mkdir -p $(COPY)
+	cp -r CHANGELOG.md Kbuild debian dkms.conf module tools $(COPY)
+	printf 'vmscan-policy (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
+		'$(VERSION)' "$$(sed -n 's/^Maintainer: //p' debian/control)" \
+		"$$(date -R -r CHANGELOG.md)" >$(COPY)/debian/changelog
+	cd $(COPY) && PACKAGE=$(PACKAGE) dpkg-buildpackage -b -us -uc
+	mv out/$@/*.deb out
+	rm -r out/$@
+
+# Without the package of the module: what dkms has of that is the package's.
+DKMS_SOURCE = /usr/src/vmscan_policy-$(VERSION)
+
+dkms-install: headers
+	@grep -qx CONFIG_VMSCAN_POLICY=y $(KDIR)/include/config/auto.conf || { \
+		echo '$@: the kernel of $(KDIR) has no CONFIG_VMSCAN_POLICY=y' >&2; exit 1; }
+	$(MAKE) --no-print-directory dkms-remove
+	install -d $(DKMS_SOURCE)/module
+	install -m 644 Kbuild dkms.conf $(DKMS_SOURCE)
+	install -m 644 module/*.[ch] $(DKMS_SOURCE)/module
+	dkms install vmscan_policy/$(VERSION) -k $(RELEASE) --kernelsourcedir $(KDIR)
+
+dkms-remove:
+	@if dpkg-query -W -f '$${db:Status-Status}' vmscan-policy-dkms 2>/dev/null | grep -qx installed; \
+	then echo '$@: remove the package vmscan-policy-dkms first: dkms has it' >&2; exit 1; fi
+	for tree in /var/lib/dkms/vmscan_policy/[0-9]*; do \
+		[ ! -d $$tree ] || dkms remove vmscan_policy/$${tree##*/} --all || exit; \
+	done
+	rm -rf /usr/src/vmscan_policy-*
+
+.PHONY: modules modules_install clean headers help demo test test-full setup kernelshark \
+	kernel-deb module-deb tools-deb dkms-install dkms-remove

@@ -13,7 +13,7 @@ PUBLISH = "vmscan_policy_publish"  # the function that the hooks export
 SOURCES = ("build", "source", "build/source")  # where a kernel's own headers may be
 DEFINED = re.compile(r"^#define VMSCAN_POLICY_ABI\s+(\d+)", re.MULTILINE)
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-INSTALL = f"in the checkout: dkms add . && dkms install {MODULE}/{VERSION}"
+INSTALL = "in the checkout: make dkms-install"
 
 
 def loaded(machine: Machine) -> bool:
@@ -80,7 +80,7 @@ def module_file(machine: Machine) -> Finding:
     built = info.get("vermagic", "?").split()[0]
     if built != machine.release:
         seen = f"{info['filename']} is for Linux {built}, not {machine.release}"
-        return Finding(keeps(machine), seen, f"{INSTALL} --force -k {machine.release}")
+        return Finding(keeps(machine), seen, INSTALL)
     if info.get("version") != VERSION:
         seen = f"version {info.get('version', '?')}, while these tools are {VERSION}"
         return Finding(WARN, seen, INSTALL)

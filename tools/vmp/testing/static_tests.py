@@ -10,9 +10,10 @@ from vmp.common import CACHE, OUT, REPO, Failure, Words, run
 from vmp.guest.hooks import COMMON, hook_patches, series_names
 from vmp.guest.kernel import build_kernel, build_module, source
 from vmp.guest.sources import find_version
+from vmp.testing import package_tests
 from vmp.testing.results import Report
 
-TOOLS = REPO / "tools"
+TOOLS, PACKAGES = REPO / "tools", REPO / "debian"
 
 
 def first_lines(directory: Path, interpreter: str) -> list[Path]:
@@ -111,30 +112,6 @@ def trace_branches(kernel: Path) -> int:
     return len(branches)
 
 
-def dkms_build(kernel: Path) -> None:
-    """Build the module as dkms does on a user's machine."""
-    settings = dict(
-        line.split("=", 1) for line in (REPO / "dkms.conf").read_text().splitlines() if "=" in line
-    )
-    name = settings["PACKAGE_NAME"].strip('"')
-    version = settings["PACKAGE_VERSION"].strip('"')
-    release = (kernel / "release").read_text().strip()
-    with tempfile.TemporaryDirectory() as temporary:
-        tree = Path(temporary) / "tree"
-        source = Path(temporary) / "src" / f"{name}-{version}"
-        tree.mkdir()
-        source.mkdir(parents=True)
-        files = ["Kbuild", "dkms.conf", "module", "kunit"]
-        run(["cp", "-r", *(REPO / file for file in files), source], "copying the sources")
-        trees: Words = ["--dkmstree", tree, "--sourcetree", source.parent]
-        options = [*trees, "-m", name, "-v", version]
-        kernel_options: Words = ["-k", release, "--kernelsourcedir", kernel / "headers"]
-        run(["dkms", "add", *options], "dkms add")
-        run(["dkms", "build", *options, *kernel_options], "dkms build")
-        if not list(tree.rglob(f"{name}.ko*")):
-            raise Failure("dkms built no module")
-
-
 def pip_install() -> None:
     """Install the tools as pip does on a user's machine, and run the program."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -168,6 +145,7 @@ def run_all(report: Report, _full: bool) -> None:
         licenses()
     with report.check("shellcheck"):
         run_shell = first_lines(TOOLS, "bash") + [REPO / ".ci" / "run"]
+        run_shell += [*PACKAGES.glob("*.postinst"), *PACKAGES.glob("bash-completion/*")]
         fail_on_output(["shellcheck", "-x", "-P", "SCRIPTDIR", *run_shell], "shellcheck")
     python = [TOOLS, *first_lines(TOOLS, "python3")]
     programs = CACHE / "venv" / "bin"
@@ -198,5 +176,5 @@ def run_all(report: Report, _full: bool) -> None:
         warnings_without_kunit(kernel)
     with report.check("off, each trace event is a static branch"):
         report.note(f"all trace events of the module: {trace_branches(kernel)} static branches")
-    with report.check("dkms builds the module"):
-        dkms_build(kernel)
+    with tempfile.TemporaryDirectory() as name:
+        package_tests.run_all(report, kernel, Path(name))
