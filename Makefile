@@ -58,9 +58,9 @@ module-deb tools-deb: COPY = out/$@/source
 module-deb tools-deb:
 	rm -rf out/$@
 	mkdir -p $(COPY)
-	cp -r CHANGELOG.md Kbuild debian dkms.conf module tools $(COPY)
+	cp -r CHANGELOG.md Kbuild dkms.conf module tools tools/debian $(COPY)
 	printf 'vmscan-policy (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
-		'$(VERSION)' "$$(sed -n 's/^Maintainer: //p' debian/control)" \
+		'$(VERSION)' "$$(sed -n 's/^Maintainer: //p' tools/debian/control)" \
 		"$$(date -R -r CHANGELOG.md)" >$(COPY)/debian/changelog
 	cd $(COPY) && PACKAGE=$(PACKAGE) dpkg-buildpackage -b -us -uc
 	mv out/$@/*.deb out

@@ -26,7 +26,7 @@ RULES = (
     (("tools/report", "tools/vmp/report/*", "tools/shark", "tools/kernelshark/*"),
      ("static", "recording")),
     (("tools/tests/*", "tools/vmp/testing/*", "tools/vmp/demo/*", "tools/demo"), ("static",)),
-    (("debian/*", "tools/vmp/guest/deb.py", "tools/config/deb.config"), ("static",)),
+    (("tools/debian/*", "tools/vmp/guest/deb.py", "tools/config/deb.config"), ("static",)),
     (("dkms.conf", "tools/ruff.toml", "tools/mypy.ini", "tools/pytest.ini"), ("static",)),
     (("*.md", "docs/*", "tools/man/*", "tools/pictures/*", "COPYING", ".gitignore"), ("static",)),
     (("tools/vm", "tools/vmp/guest/qemu.py", "tools/vmp/guest/log.py"),
