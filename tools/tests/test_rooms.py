@@ -11,6 +11,7 @@ import pytest
 import vmp.demo.command
 import vmp.guest.building
 import vmp.guest.command
+import vmp.livepatch.command
 from vmp.common import REPO, VERSION, Command, Parser
 from vmp.vmscanctl import COMMANDS, make_parser
 
@@ -19,12 +20,16 @@ PACKAGE = REPO / "tools" / "vmp"
 FLOORS = (
     {"common"},
     {"control", "guest"},
-    {"ab"},
-    {"doctor", "record", "report"},
+    {"ab", "doctor", "livepatch"},
     {"vmscanctl", "demo", "testing"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-OTHERS = (vmp.demo.command.COMMAND, vmp.guest.building.COMMAND, vmp.guest.command.COMMAND)
+OTHERS = (
+    vmp.demo.command.COMMAND,
+    vmp.guest.building.COMMAND,
+    vmp.guest.command.COMMAND,
+    vmp.livepatch.command.COMMAND,
+)
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -77,7 +77,8 @@ def extract(version: Version) -> Path:
         part.mkdir(parents=True)
         unpack = (
             'set -o pipefail; dpkg-deb --fsys-tarfile "$1" '
-            f'| tar -xO "./usr/src/{version.name}.tar.xz" | tar -xJ --strip-components=1 -C "$2"'
+            f'| tar -xO "./usr/src/{version.name}.tar.xz" '
+            '| tar -x -I "xz -dT0" --strip-components=1 -C "$2"'
         )
         run(["bash", "-c", unpack, "extract", deb, part], f"extracting {deb.name}")
         part.rename(tree)

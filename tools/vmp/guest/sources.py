@@ -131,8 +131,8 @@ def update(*options: str) -> None:
     run(["apt-get", "update", *strict, *options], "updating the lists of kernels", env=own_apt())
 
 
-def make_lists() -> None:
-    """Make or update our own lists: the machine's mirror and settings, more suites."""
+def make_settings() -> None:
+    """Make the settings of an apt with lists of our own: the machine's."""
     for name in ("state/lists/partial", "cache/archives/partial", "etc/apt.conf.d"):
         (APT / name).mkdir(parents=True, exist_ok=True)
     # Proxies and the like; but no hooks, which would touch the system's apt.
@@ -149,6 +149,11 @@ def make_lists() -> None:
         'APT::Sandbox::User "root";',
     ]
     (APT / "apt.conf").write_text("\n".join([*settings, *ours, ""]))
+
+
+def make_lists() -> None:
+    """Make or update our own lists: more suites of the machine's mirror."""
+    make_settings()
     sites = mirrors()
     # The names of the suites change their meaning: caches on the way may have old ones.  So ask
     # what stands for what, and read the lists of that.
@@ -172,6 +177,19 @@ def codename(alias: str) -> str:
         if found:
             return found[1]
     return alias
+
+
+def download_source(package: str, directory: Path) -> None:
+    """Download stable's source archive of a package, without what Debian adds, to a directory."""
+    what = f"downloading the source of {package}"
+    with locked(APT / "lock"):
+        make_settings()
+        listing = APT / "etc/sources.source"
+        listing.write_text(f"deb-src [signed-by={KEYRING}] {mirrors()['Debian']} stable main\n")
+        only = ["-o", f"Dir::Etc::SourceList={listing}", "-o", "APT::Get::List-Cleanup=false"]
+        update(*only)
+        words = ["apt-get", "source", *only, "--download-only", "--tar-only", package]
+        run(words, what, cwd=directory, env=own_apt())
 
 
 def refresh(series: str) -> str:

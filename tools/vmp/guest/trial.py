@@ -77,7 +77,8 @@ def original_files(version: Version) -> Path:
             part.mkdir(parents=True)
             unpack = (
                 'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" '
-                '| tar -xJ --strip-components=1 -C "$3" --wildcards --no-wildcards-match-slash '
+                '| tar -x -I "xz -dT0" --strip-components=1 -C "$3" '
+                "--wildcards --no-wildcards-match-slash "
                 + " ".join(f'"*/{name}"' for name in PATCHED)
             )
             words: Words = ["bash", "-c", unpack, "unpack", deb, version.name, part]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel of Debian's: what it was built from and with, and whether it can be livepatched."""
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import Failure, run
+from vmp.guest.sources import Version, find_version
+
+NEEDED = ("LIVEPATCH", "KALLSYMS_ALL", "LRU_GEN", "ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH")
+OPTION = "CONFIG_VMSCAN_POLICY"
+NOTES = Path("/sys/kernel/notes")  # has the build id
+KALLSYMS = Path("/proc/kallsyms")
+RELEASE = "release"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The kernel that a livepatch is for, and what it was made of."""
+
+    release: str
+    build_id: str  # all ELF notes, in hexadecimal
+    symbols: str  # as in /proc/kallsyms
+    headers: Path
+    compiler: str
+    version: Version
+
+
+def configuration(headers: Path) -> dict[str, str]:
+    """Return the options that are set, as the kernel's headers have them."""
+    text = (headers / ".config").read_text()
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))
+
+
+def find_headers(release: str) -> Path:
+    """Return where the headers are."""
+    headers = Path(f"/lib/modules/{release}/build")
+    if not (headers / ".config").exists():
+        raise Failure(
+            f"the headers of {release} are missing: `apt-get install linux-headers-{release}`"
+        )
+    return headers
+
+
+def check_options(release: str, options: dict[str, str]) -> None:
+    """Raise Failure if a kernel has the hooks, or can't be livepatched with them."""
+    if options.get(OPTION) == "y":
+        raise Failure(f"{release} has the hooks built in: it needs the module alone")
+    lacks = [f"CONFIG_{name}" for name in NEEDED if options.get(f"CONFIG_{name}") != "y"]
+    if lacks:
+        raise Failure(f"{release} was built without {', '.join(lacks)}: it needs a patched kernel")
+
+
+def find_compiler(release: str, options: dict[str, str]) -> str:
+    """Return the compiler that the kernel was built with; raise Failure if it isn't here."""
+    wanted = options["CONFIG_CC_VERSION_TEXT"].strip('"')
+    name = wanted.split()[0]
+    if not shutil.which(name):
+        raise Failure(f"{release} was built by {wanted}, which is not installed: install it")
+    found = run([name, "--version"], f"asking {name} for its version").splitlines()[0]
+    if found != wanted:
+        raise Failure(f"{release} was built by {wanted}, and here is {found}: install the former")
+    return wanted
+
+
+def package_version(release: str) -> str:
+    """Return the version of the package that the headers came in: the kernel's."""
+    name = f"linux-headers-{release}"
+    failure = f"{release} is no kernel of Debian's: no package {name} is installed"
+    try:
+        found = run(["dpkg-query", "-W", "-f", "${Version}", name], failure).strip()
+    except Failure:
+        raise Failure(failure) from None
+    if not found:
+        raise Failure(failure)
+    return found
+
+
+def find_target(described: Path | None) -> Target:
+    """Return the running kernel, or that of a machine which `describe` was run on.
+
+    Raises Failure if no livepatch can be built for it.
+    """
+    notes, symbols = (described / p.name if described else p for p in (NOTES, KALLSYMS))
+    release = (described / RELEASE).read_text().strip() if described else os.uname().release
+    headers = find_headers(release)
+    options = configuration(headers)
+    check_options(release, options)
+    compiler = find_compiler(release, options)
+    version = find_version(package_version(release))
+    build_id = notes.read_bytes().hex()
+    return Target(release, build_id, symbols.read_text(), headers, compiler, version)
+
+
+def describe(directory: Path) -> None:
+    """Write what find_target() has to know of the running kernel into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in (NOTES, KALLSYMS):
+        (directory / path.name).write_bytes(path.read_bytes())
+    (directory / RELEASE).write_text(f"{os.uname().release}\n")
