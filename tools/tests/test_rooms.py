@@ -20,7 +20,8 @@ PACKAGE = REPO / "tools" / "vmp"
 FLOORS = (
     {"common"},
     {"control", "guest"},
-    {"ab", "doctor", "livepatch"},
+    {"ab", "livepatch"},
+    {"doctor", "record", "report"},
     {"vmscanctl", "demo", "testing"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -23,6 +23,13 @@ except ImportError:
         """Complete nothing: the library is missing."""
 
 
+try:
+    from vmp.livepatch.install import INSTALL, UNINSTALL
+
+    OF_A_CHECKOUT: tuple[Command, ...] = (INSTALL, UNINSTALL)
+except ImportError:  # installed without what they build from
+    OF_A_CHECKOUT = ()
+
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
 
 
@@ -120,6 +127,7 @@ COMMANDS = {
         vmp.record.command.COMMAND,
         vmp.report.command.COMMAND,
         vmp.report.shark.COMMAND,
+        *OF_A_CHECKOUT,
     )
 }  # fmt: skip
 OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --

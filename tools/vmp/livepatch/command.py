@@ -13,6 +13,7 @@ from vmp.livepatch.transition import (
     LIVEPATCH,
     PATCHED,
     UNPATCHED,
+    add_options,
     find_built,
     held_up_by,
     in_force,
@@ -21,19 +22,6 @@ from vmp.livepatch.transition import (
     moving,
     unload,
 )
-
-LIMIT = 60.0
-
-
-def seconds(text: str) -> float:
-    """Return a number of seconds above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time: write seconds, up to 3600")
-    return value
 
 
 def arguments(parser: Parser) -> None:
@@ -50,15 +38,8 @@ def arguments(parser: Parser) -> None:
     description.add_argument("directory", type=Path, metavar="DIR")
     load_parser = commands.add_parser("load", help="load the hooks, then the module")
     unload_parser = commands.add_parser("unload", help="unload the module, then the hooks")
-    for parser in (load_parser, unload_parser):
-        parser.add_argument(
-            "--freeze", action="append", default=[], metavar="CGROUP",
-            help="that stands still meanwhile, below /sys/fs/cgroup; can be given again",
-        )  # fmt: skip
-        parser.add_argument(
-            "--limit", type=seconds, default=LIMIT, metavar="S",
-            help=f"seconds after which to give up and go back (default: {LIMIT:g})",
-        )  # fmt: skip
+    for taken in (load_parser, unload_parser):
+        add_options(taken)
     commands.add_parser("status", help="show what is built and loaded")
 
 

@@ -29,9 +29,9 @@ class Target:
     version: Version
 
 
-def configuration(headers: Path) -> dict[str, str]:
-    """Return the options that are set, as the kernel's headers have them."""
-    text = (headers / ".config").read_text()
+def configuration(directory: Path, name: str = ".config") -> dict[str, str]:
+    """Return the options that are set, as a file in the kernel's headers or in /boot has them."""
+    text = (directory / name).read_text()
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))
 
 
@@ -48,10 +48,11 @@ def find_headers(release: str) -> Path:
 def check_options(release: str, options: dict[str, str]) -> None:
     """Raise Failure if a kernel has the hooks, or can't be livepatched with them."""
     if options.get(OPTION) == "y":
-        raise Failure(f"{release} has the hooks built in: it needs the module alone")
+        raise Failure(f"{release} has the hooks built in: policies need the module alone")
     lacks = [f"CONFIG_{name}" for name in NEEDED if options.get(f"CONFIG_{name}") != "y"]
     if lacks:
-        raise Failure(f"{release} was built without {', '.join(lacks)}: it needs a patched kernel")
+        what = ", ".join(lacks)
+        raise Failure(f"{release} was built without {what}: policies need one with the hooks")
 
 
 def find_compiler(release: str, options: dict[str, str]) -> str:
@@ -79,7 +80,7 @@ def package_version(release: str) -> str:
     return found
 
 
-def find_target(described: Path | None) -> Target:
+def find_target(described: Path | None = None) -> Target:
     """Return the running kernel, or that of a machine which `describe` was run on.
 
     Raises Failure if no livepatch can be built for it.
