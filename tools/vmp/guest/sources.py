@@ -119,6 +119,16 @@ def mirrors() -> dict[str, str]:
     return found
 
 
+def suite_lines(suite: str) -> list[str]:
+    """Return what apt's sources have of a suite, by codename, with security and backports."""
+    sites = mirrors()
+    names = [suite, f"{suite}-updates", f"{suite}-backports"]
+    lines = [(sites["Debian"], name) for name in names]
+    if security := sites.get("Debian-Security"):
+        lines.append((security, suite + SECURITY))
+    return [f"deb [signed-by={KEYRING}] {site} {name} main" for site, name in lines]
+
+
 def write_sources(suites: list[tuple[str, str]]) -> None:
     """Name the suites, each at its mirror, that our own lists are of."""
     lines = (f"deb [signed-by={KEYRING}] {site} {suite} main\n" for site, suite in suites)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests that are stock installations of Debian: its own kernel and init, on their own disk."""
+
+import os
+import shutil
+import tarfile
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
+from vmp.guest.qemu import kvm_usable
+from vmp.guest.sources import KEYRING, say, suite_lines
+
+DEBIAN = CACHE / "debian"
+DISK_SIZE, RESULT_SIZE = "6G", 64 << 20
+# Also what a machine that is tested on has: a load, and what a checkout is made with.
+PACKAGES = ("ca-certificates", "dbus", "git", "kmod", "initramfs-tools", "iproute2", "procps",
+            "python3", "stress-ng", "systemd-sysv", "udev")  # fmt: skip
+# Runs what it finds on the second disk, with the console as its output.
+SERVICE = """[Unit]
+After=network-online.target
+Wants=network-online.target
+[Service]
+Type=oneshot
+Environment=HOME=/root
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS0
+ExecStart=/bin/sh -c 'mkdir /root/job && tar xf /dev/vdb -C /root/job; cd /root/job; bash ./run; \
+	echo %s$$?; [ ! -d result ] || tar cf /dev/vdc result'
+ExecStopPost=/bin/systemctl --no-block poweroff
+[Install]
+WantedBy=multi-user.target
+"""
+ENDED = "vmp-status "
+NETWORK = "[Match]\nName=e*\n[Network]\nDHCP=yes\n"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A directory tree, a disk with the same, and the kernel and initrd that are on it."""
+
+    tree: Path
+    disk: Path
+    kernel: Path
+    initrd: Path
+
+
+def customize() -> Words:
+    """Return what mmdebstrap does in the end, in $1."""
+    settings = run(["apt-config", "dump", "Acquire::Check-Valid-Until"], "reading apt's settings")
+    files = {
+        "etc/systemd/system/vmp.service": SERVICE % ENDED,
+        "etc/systemd/network/vmp.network": NETWORK,
+        "etc/resolv.conf": "nameserver 10.0.2.3\n",
+        "etc/apt/apt.conf.d/90vmp": settings,
+    }
+    words: Words = []
+    for path, text in files.items():
+        quoted = text.replace("'", "'\\''")
+        words.append(f"--customize-hook=printf %s '{quoted}' >\"$1/{path}\"")
+    units = "vmp.service systemd-networkd.service systemd-networkd-wait-online.service"
+    return [*words, f'--customize-hook=chroot "$1" systemctl enable {units}']
+
+
+def install(name: str, suite: str, *packages: str) -> Installation:
+    """Return an installation of a suite with more packages, a kernel's too, made if needed."""
+    place = DEBIAN / name
+    if os.geteuid():
+        raise Failure("a Debian of its own can be installed by root alone")
+    with locked(DEBIAN / f"{name}.lock"):
+        if not place.exists():
+            say(f"installing {name}, a Debian of its own")
+            part = DEBIAN / f".{name}"
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            (part / "sources").write_text("\n".join(suite_lines(suite)) + "\n")
+            chosen = ",".join([*PACKAGES, *packages])
+            # What it mounts in the tree is gone with it, even if it is killed.
+            words: Words = ["unshare", "--mount", "mmdebstrap", "--variant=minbase"]
+            words += [f"--include={chosen}"]
+            words += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--keyring={KEYRING}"]
+            run([*words, *customize(), suite, part / "tree", part / "sources"], f"making {name}")
+            words = ["mkfs.ext4", "-q", "-d", part / "tree", part / "disk", DISK_SIZE]
+            run(words, f"making the disk of {name}")
+            part.rename(place)
+    boot = place / "tree" / "boot"
+    kernels, initrds = (sorted(boot.glob(f"{name}-*")) for name in ("vmlinuz", "initrd.img"))
+    return Installation(place / "tree", place / "disk", kernels[-1], initrds[-1])
+
+
+def inside(machine: Installation, *words: str) -> str:
+    """Run a command in the tree, on this machine's kernel; returns its stdout."""
+    enter = 'cd "$0"; for name in proc sys dev; do mount --rbind "/$name" "$name"; done; '
+    enter += 'exec chroot . env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
+    return run(["unshare", "--mount", "sh", "-ec", enter, machine.tree, *words], words[0])
+
+
+def checkout() -> list[Path]:
+    """Return the files that git knows."""
+    names = run(["git", "-C", REPO, "ls-files"], "listing the checkout").splitlines()
+    return [path for name in names if (path := REPO / name).exists()]
+
+
+def run_script(
+    machine: Installation, script: Path, log: Path, timeout: int, more: dict[str, Path]
+) -> Path:
+    """Run a script in a guest, next to a checkout and `more`, files and directories by name.
+
+    Returns the directory with what the script has put into `result`. Raises Failure with the end of
+    its output if it fails.
+    """
+    with tempfile.TemporaryDirectory(dir=OUT) as name:
+        job, result = Path(name) / "job", Path(name) / "result"
+        with tarfile.open(job, "w") as archive:
+            for path in checkout():
+                archive.add(path, f"vmscan-policy/{path.relative_to(REPO)}")
+            for place, path in {"run": script, **more}.items():
+                archive.add(path, place)
+        with result.open("wb") as handle:
+            handle.truncate(RESULT_SIZE)
+        boot(machine, job, result, log, timeout)
+        said = log.read_text(errors="replace")
+        if f"{ENDED}0" not in said:
+            raise Failure("\n".join([str(log), *said.splitlines()[-25:]]))
+        taken = log.with_suffix(".result")
+        shutil.rmtree(taken, ignore_errors=True)
+        taken.mkdir()
+        with suppress(tarfile.ReadError), tarfile.open(result) as archive:
+            archive.extractall(taken, filter="data")
+    return taken / "result"
+
+
+def boot(machine: Installation, job: Path, result: Path, log: Path, timeout: int) -> None:
+    """Run a guest to its end."""
+    command: Words = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
+    # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
+    command += ["-accel", "kvm" if kvm_usable() else "tcg,thread=single", "-cpu", "max"]
+    command += ["-smp", "4", "-m", "3G", "-serial", f"file:{log}"]
+    command += ["-kernel", machine.kernel, "-initrd", machine.initrd]
+    command += ["-append", "root=/dev/vda rw console=ttyS0 norandmaps oops=panic panic=-1"]
+    command += ["-drive", f"file={machine.disk},if=virtio,format=raw,snapshot=on"]
+    command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
+    for drive in (job, result):
+        command += ["-drive", f"file={drive},if=virtio,format=raw"]
+    run(["timeout", str(timeout), "setpriv", "--pdeathsig", "KILL", *command], "the guest")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""On stock kernels of Debian's, booted as Debian boots: the hooks as a livepatch."""
+
+import shutil
+from pathlib import Path
+
+from vmp.common import OUT, REPO
+from vmp.guest.debian import Installation, checkout, inside, install, run_script
+from vmp.testing.results import Report
+
+SCRIPTS = REPO / "tools" / "tests" / "debian"
+PLACE = "root/vmscan-policy"  # of the checkout in the tree
+# To build there. A guest is emulated, and compiles for a quarter of an hour what takes half a
+# minute here.
+BUILD = ("build-essential", "libelf-dev", "quilt", "xz-utils")
+# Kernels by the name of an installation: the image, and its headers.
+KERNELS = {
+    "debian-13": ("linux-image-cloud-amd64", "linux-headers-cloud-amd64"),
+}
+TIMEOUT = 1500  # seconds
+
+
+def build(machine: Installation, described: Path) -> Path:
+    """Build a livepatch for a guest in the tree that its disk was made of."""
+    place = machine.tree / PLACE
+    shutil.rmtree(place, ignore_errors=True)
+    for path in checkout():
+        target = place / path.relative_to(REPO)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    shutil.copytree(described, place / "described", dirs_exist_ok=True)
+    built = inside(machine, f"/{PLACE}/tools/livepatch", "build", "--described",
+                   f"/{PLACE}/described")  # fmt: skip
+    return machine.tree / built.strip().lstrip("/")
+
+
+def run_all(report: Report, _full: bool) -> None:
+    """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
+    for name, packages in KERNELS.items():
+        log = OUT / f"test-{name}.log"
+        with report.check(f"{name}: a livepatch for its kernel is built"):
+            machine = install(name, "trixie", *packages, *BUILD)
+            described = run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {})
+            built = build(machine, described)
+        with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
+            cache = f"cache/vmscan-policy/livepatch/{built.name}"
+            files = {f"{cache}/{path.name}": path for path in built.iterdir() if path.is_file()}
+            run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, files)
