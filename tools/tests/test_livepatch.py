@@ -46,7 +46,7 @@ def test_functions_are_found_where_they_are_in_the_object(tmp_path: Path) -> Non
     binary = compiled(tmp_path)
     placed = place(read_kernel(symbols(binary)), read_object(binary))
     assert placed["twice"] == BASE
-    assert set(placed) == {"twice", "first", "last"}
+    assert set(placed) == {"twice", "first", "last", "counters", "other"}
 
 
 @pytest.mark.parametrize("name", ["twice", "last"])
@@ -81,12 +81,14 @@ def test_the_table_counts_what_shares_a_name_by_address(tmp_path: Path) -> None:
 
 
 def test_data_whose_name_is_there_twice_can_not_be_meant(tmp_path: Path) -> None:
-    binary = compiled(tmp_path)
-    text = f"{symbols(binary)}\n{BASE + 0x200000:x} b counters\n"
+    source = SOURCE.replace("other[0] = x;", "static volatile int calls; calls++;")
+    binary = compiled(tmp_path, source)
+    name = next(s.name for s in read_object(binary).symbols if s.name.startswith("calls."))
+    text = f"{symbols(binary)}\n{BASE + 0x200000:x} b {name}\n{BASE + 0x200000:x} b counters\n"
     kernel, found = read_kernel(text), read_object(binary)
     lines = table(kernel, found, place(kernel, found)).splitlines()
-    assert sum(line.endswith(" counters") for line in lines) == 2
-    assert sum(line.endswith(" other") for line in lines) == 1
+    assert sum(line.endswith(f" {name}") for line in lines) == 2
+    assert sum(line.endswith(" first") for line in lines) == 1
 
 
 def test_what_the_series_makes_global_stays_local(tmp_path: Path) -> None:

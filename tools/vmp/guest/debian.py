@@ -18,18 +18,16 @@ DISK_SIZE, RESULT_SIZE = "6G", 64 << 20
 # Also what a machine that is tested on has: a load, and what a checkout is made with.
 PACKAGES = ("ca-certificates", "dbus", "git", "kmod", "initramfs-tools", "iproute2", "procps",
             "python3", "stress-ng", "systemd-sysv", "udev")  # fmt: skip
-# Runs what it finds on the second disk, with the console as its output.
+# Runs what it finds on the second disk, with the second serial line as its output.
 SERVICE = """[Unit]
 After=network-online.target
 Wants=network-online.target
 [Service]
 Type=oneshot
 Environment=HOME=/root
-StandardOutput=tty
-StandardError=tty
-TTYPath=/dev/ttyS0
-ExecStart=/bin/sh -c 'mkdir /root/job && tar xf /dev/vdb -C /root/job; cd /root/job; bash ./run; \
-	echo %s$$?; [ ! -d result ] || tar cf /dev/vdc result'
+ExecStart=/bin/sh -c 'exec >/dev/ttyS1 2>&1; stty -F /dev/ttyS1 -onlcr; \
+	mkdir /root/job; cd /root/job; tar xf /dev/vdb; bash ./run; echo %s$$?; \
+	[ ! -d result ] || tar cf /dev/vdc result'
 ExecStopPost=/bin/systemctl --no-block poweroff
 [Install]
 WantedBy=multi-user.target
@@ -94,6 +92,7 @@ def install(name: str, suite: str, *packages: str) -> Installation:
 def inside(machine: Installation, *words: str) -> str:
     """Run a command in the tree, on this machine's kernel; returns its stdout."""
     enter = 'cd "$0"; for name in proc sys dev; do mount --rbind "/$name" "$name"; done; '
+    enter += "mount --bind /etc/resolv.conf etc/resolv.conf; "
     enter += 'exec chroot . env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
     return run(["unshare", "--mount", "sh", "-ec", enter, machine.tree, *words], words[0])
 
@@ -138,7 +137,8 @@ def boot(machine: Installation, job: Path, result: Path, log: Path, timeout: int
     command: Words = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
     # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
     command += ["-accel", "kvm" if kvm_usable() else "tcg,thread=single", "-cpu", "max"]
-    command += ["-smp", "4", "-m", "3G", "-serial", f"file:{log}"]
+    command += ["-smp", "4", "-m", "3G", "-serial", f"file:{log.with_suffix('.console')}"]
+    command += ["-serial", f"file:{log}"]
     command += ["-kernel", machine.kernel, "-initrd", machine.initrd]
     command += ["-append", "root=/dev/vda rw console=ttyS0 norandmaps oops=panic panic=-1"]
     command += ["-drive", f"file={machine.disk},if=virtio,format=raw,snapshot=on"]

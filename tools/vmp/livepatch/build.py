@@ -111,8 +111,10 @@ def compile_state(target: Target, directory: Path, state: str) -> dict[str, Path
     if state == STOCK:
         names.append(sizes_source(tree / "mm"))
     (tree / "mm" / "Makefile").unlink(missing_ok=True)
+    # What UBSAN adds has numbers, which kpatch's tools take for differences.
     (tree / "mm" / "Kbuild").write_text(
         f"obj-y := {' '.join(names)}\n"
+        f"UBSAN_SANITIZE := {'y' if state == PLAIN else 'n'}\n"
         f"LINUXINCLUDE := -I{tree}/include $(LINUXINCLUDE)\n"
         f"ccflags-y := {' '.join(flags)}\n"
     )

@@ -35,11 +35,11 @@ class Symbol:
 
 @dataclass
 class Object:
-    """An object file: the name of its source, its symbols, and where its functions are in .text."""
+    """An object file: the name of its source, its symbols, and where they are in each section."""
 
     source: str
     symbols: list[Symbol]
-    functions: dict[str, int]
+    sections: dict[str, dict[str, int]]
 
 
 @dataclass
@@ -81,38 +81,49 @@ def read_object(path: Path) -> Object:
         elif kind in ("FUNC", "OBJECT") and section.isdigit() and binding != "WEAK":
             local = binding == "LOCAL"
             symbols.append(Symbol(name, kind, local, int(size, 0), int(section), int(at, 16)))
-    functions = {
-        symbol.name: symbol.at
-        for symbol in symbols
-        if symbol.kind == "FUNC" and sections[symbol.section] == ".text"
-    }
-    return Object(source, symbols, functions)
+    places: dict[str, dict[str, int]] = defaultdict(dict)
+    for symbol in symbols:
+        places[sections[symbol.section]][symbol.name] = symbol.at
+    return Object(source, symbols, places)
 
 
 def place(kernel: Kernel, found: Object) -> dict[str, int]:
-    """Return the addresses of an object's functions in the kernel.
+    """Return the addresses of an object's functions in the kernel, and of data where that is sure.
 
-    Raises Failure if one of them is missing there, or is elsewhere among the others.
+    Raises Failure if a function is missing there, or is elsewhere among the others.
     """
-    placed: dict[str, int] = {}
-    for name, at in found.functions.items():
-        if len(kernel.addresses.get(name, ())) == 1:
-            begin = kernel.addresses[name][0] - at
-            placed = {name: begin + at for name, at in found.functions.items()}
-            break
-    wrong = [name for name, at in placed.items() if at not in kernel.addresses.get(name, ())]
-    if wrong or not placed:
+    functions = place_section(kernel, found.sections.get(".text", {}))
+    wrong = [name for name, at in functions.items() if at not in kernel.addresses.get(name, ())]
+    if wrong or not functions:
         raise Failure(
             f"{', '.join(wrong[:3]) or 'all'} of {found.source}, compiled here, is not as in the "
             "kernel: that was built from another source, or by another compiler"
         )
-    return placed
+    data: dict[str, int] = {}
+    for section in (".data", ".bss", ".rodata"):
+        data |= place_section(kernel, found.sections.get(section, {}))
+    # A number behind a name may be another in another compilation.
+    sure = {
+        name: at
+        for name, at in data.items()
+        if at in kernel.addresses.get(name, ()) and "." not in name
+    }
+    return sure | functions
+
+
+def place_section(kernel: Kernel, symbols: dict[str, int]) -> dict[str, int]:
+    """Return the addresses of a section's symbols, by one whose name is there once."""
+    for name, at in symbols.items():
+        if len(kernel.addresses.get(name, ())) == 1:
+            begin = kernel.addresses[name][0] - at
+            return {name: begin + at for name, at in symbols.items()}
+    return {}
 
 
 def table(kernel: Kernel, found: Object, placed: dict[str, int]) -> str:
     """Return the kernel's symbols as `readelf --symbols` prints them, the object's in a block.
 
-    `placed` is where its functions are.
+    `placed` is where they are, as place() returns it.
     What has the name of one of its functions stands before the block or behind it, by address:
     livepatches count them.
     """

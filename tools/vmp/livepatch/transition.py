@@ -71,7 +71,7 @@ def moving() -> bool:
     """Tell if tasks are still to be moved."""
     try:
         return (LIVEPATCH / "transition").read_text().strip() != "0"
-    except FileNotFoundError:  # it goes away at the end of the way out
+    except OSError:  # it goes away at the end of the way out
         return False
 
 
@@ -79,7 +79,7 @@ def in_force() -> bool:
     """Tell if the hooks are in the kernel, for all tasks."""
     try:
         return (LIVEPATCH / "enabled").read_text().strip() == "1" and not moving()
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
