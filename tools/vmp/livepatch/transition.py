@@ -149,7 +149,11 @@ def load(limit: float, cgroups: Sequence[str]) -> None:
             reason = give_up(PATCHED, limit)
             run(["rmmod", NAME], "taking the hooks back")
             raise Failure(f"the hooks were not loaded: {reason}; name their cgroups with --freeze")
-    run(["insmod", built / f"{MODULE}.ko"], "loading the module")
+    try:
+        run(["insmod", built / f"{MODULE}.ko"], "loading the module")
+    except Failure:
+        take_out(limit, cgroups)
+        raise
 
 
 def unload(limit: float, cgroups: Sequence[str]) -> None:
@@ -158,6 +162,11 @@ def unload(limit: float, cgroups: Sequence[str]) -> None:
         raise Failure("the hooks are not loaded")
     if loaded(MODULE):
         run(["rmmod", MODULE], "unloading the module")
+    take_out(limit, cgroups)
+
+
+def take_out(limit: float, cgroups: Sequence[str]) -> None:
+    """Take out the hooks, which no module uses any more."""
     with frozen(cgroups):
         if LIVEPATCH.exists():
             switch(False)

@@ -8,7 +8,7 @@ from vmp.common import REPO, Failure, Words, run
 GUESTS = ("slow", "plain", "debug")
 # The groups that a path can break; the first pattern that fits counts, and '*' takes '/', too.
 RULES = (
-    (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "mutants")),
+    (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "debian", "mutants")),
     (("tools/tests/guest/*",), ("static", *GUESTS, "mutants")),
     (("tools/vmp/testing/mutants.py",), ("static", "mutants")),
     (("README.md", "docs/tutorial.md", "tools/tests/docs.py", "tools/vmp/testing/docs_tests.py"),
@@ -25,6 +25,9 @@ RULES = (
      ("static", "plain", "recording")),
     (("tools/report", "tools/vmp/report/*", "tools/shark", "tools/kernelshark/*"),
      ("static", "recording")),
+    (("tools/livepatch", "tools/vmp/livepatch/*", "tools/vmp/guest/debian.py",
+      "tools/tests/debian/*", "tools/vmp/testing/debian_tests.py"),
+     ("static", "debian")),
     (("tools/tests/*", "tools/vmp/testing/*", "tools/vmp/demo/*", "tools/demo"), ("static",)),
     (("tools/debian/*", "tools/vmp/guest/deb.py", "tools/config/deb.config"), ("static",)),
     (("dkms.conf", "tools/ruff.toml", "tools/mypy.ini", "tools/pytest.ini"), ("static",)),
