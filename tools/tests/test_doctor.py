@@ -120,9 +120,13 @@ def test_the_abi_is_the_modules() -> None:
 
 
 def test_no_hooks(make: Make) -> None:
-    found = policies.hooks(make({"proc/kallsyms": "ffffffff81000000 T _stext\n"}))
+    symbols = {"proc/kallsyms": "ffffffff81000000 T _stext\n"}
+    found = policies.hooks(make(symbols))
     assert found.state == MISSING
-    assert "CONFIG_VMSCAN_POLICY" in found.mend
+    assert found.mend.startswith("make kernel-deb")
+    machine = make(symbols)
+    machine.config = {"CONFIG_LIVEPATCH": "y"}
+    assert policies.hooks(machine).mend.startswith("tools/vmscanctl install")
 
 
 @pytest.mark.parametrize(

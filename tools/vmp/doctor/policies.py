@@ -31,11 +31,10 @@ def hooks(machine: Machine) -> Finding:
     if not machine.symbols:
         return Finding(UNSEEN, "this kernel lists no symbols", build_with("CONFIG_KALLSYMS"))
     if PUBLISH not in machine.symbols:
-        return Finding(
-            MISSING,
-            f"Linux {machine.release} has none",
-            "tools/kernel patches DIR, patch, build with CONFIG_VMSCAN_POLICY; or use tools/vm",
-        )
+        build = "make kernel-deb, install and boot it; or use tools/vm"
+        if machine.config.get("CONFIG_LIVEPATCH") == "y":
+            build = f"tools/vmscanctl install, for a kernel of Debian's; or {build}"
+        return Finding(MISSING, f"Linux {machine.release} has none", build)
     patch = machine.symbols[PUBLISH]
     if not patch:
         return Finding(OK, "built in")
