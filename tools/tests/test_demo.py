@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of the demo's verdicts: when a goal holds, and that a figure that is missing misses it."""
 
+import subprocess
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
+from vmp.common import Failure
 from vmp.demo import large
-from vmp.demo.command import commands
+from vmp.demo.command import commands, script_of, step
 from vmp.demo.verdicts import TITLES, closing, verdict
+from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import only
 
 OFFERED = {
@@ -138,3 +143,21 @@ def test_each_goal_of_large_folios_has_its_run() -> None:
     for goal in large.GOALS:
         functions = goal.key.split(".")[1]
         assert functions in large.COMMANDS[goal.run].split("--functions ")[1].split(",")
+
+
+@pytest.mark.parametrize(("lost", "works"), [(0, True), (2, True), (3, False)])
+def test_a_lost_guest_is_followed_by_another(tmp_path: Path, lost: int, works: bool) -> None:
+    count = tmp_path / "count"
+    script = f'echo >>"$0"; [ $(wc -l <"$0") -gt {lost} ] || exit {STALE_BREAKPOINT}'
+    command = ["sh", "-c", script, str(count)]
+    with nullcontext() if works else pytest.raises(Failure, match=str(STALE_BREAKPOINT)):
+        step("measuring", command, guests=3)
+    assert len(count.read_text().splitlines()) == min(lost + 1, 3)
+
+
+def test_what_a_lost_guest_has_done_is_not_done_again(tmp_path: Path) -> None:
+    done, left = tmp_path / "done.json", tmp_path / "left.json"
+    done.write_text("{}")
+    script = script_of({done: "false", left: f"echo [] >{left}"})
+    assert subprocess.run(["bash", "-c", script], check=False).returncode == 0
+    assert left.exists()

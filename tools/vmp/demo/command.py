@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from vmp.common import OUT, REPO, Command, Failure, Parser
 from vmp.demo import large
 from vmp.demo.verdicts import TITLES, closing, verdict
 from vmp.guest.kernel import name_kernel
+from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import only, policies
 from vmp.guest.sources import KERNEL_HELP
 
@@ -24,6 +25,7 @@ PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seco
 DISK = "2G:2000"  # what pressure keeps its file on
 GUEST_TIMEOUT = 1500  # seconds
 LARGE_TIMEOUT = 900
+GUESTS = 3  # so many may be needed for one step
 
 
 def commands(offered: dict[str, list[str]]) -> dict[str, str]:
@@ -45,10 +47,16 @@ def recorded(offered: dict[str, list[str]]) -> str:
     return f"{VM} --lru mglru {sides} --slices 12 --stalls"
 
 
-def step(title: str, command: list[str]) -> None:
-    """Run one tool, whose progress goes to stderr; raise Failure when it fails."""
+def step(title: str, command: list[str], guests: int = 1) -> None:
+    """Run one tool, whose progress goes to stderr; raise Failure when it fails.
+
+    Up to so many `guests` are started in all where QEMU loses one.
+    """
     print(f"demo: {title}", file=sys.stderr, flush=True)
-    status = subprocess.run(command, cwd=REPO, stdout=subprocess.DEVNULL).returncode
+    for _ in range(guests):
+        status = subprocess.run(command, cwd=REPO, stdout=subprocess.DEVNULL).returncode
+        if status != STALE_BREAKPOINT:
+            break
     if status:
         raise Failure(f"{title}: {command[0]} failed with status {status}, see above")
 
@@ -71,10 +79,24 @@ def arguments(parser: Parser) -> None:
     parser.epilog = "Takes about fifteen minutes once the kernel is built."
 
 
-def measure(what: str, options: list[str], runs: list[str], timeout: int) -> None:
-    """Run commands one after the other in a guest."""
+def script_of(runs: Mapping[Path, str]) -> str:
+    """Return a script of the commands whose files are not there yet."""
+    return " && ".join(f"{{ [ -s {path} ] || {run}; }}" for path, run in runs.items())
+
+
+def measure(what: str, options: list[str], runs: dict[Path, str], timeout: int) -> None:
+    """Run commands one after the other in a guest, each of which leaves a file in the end.
+
+    Another guest goes on where QEMU has lost one.
+    """
     guest = ["tools/vm", *options, "--timeout", str(timeout), "--", "bash", "-c"]
-    step(what, [*guest, " && ".join(runs)])
+    step(what, [*guest, script_of(runs)], GUESTS)
+
+
+def saved(directory: Path, runs: Mapping[str, str]) -> dict[Path, str]:
+    """Return commands of ab by the file that each is to save its result in."""
+    files = {directory / f"{name}.json": run for name, run in runs.items()}
+    return {path: f"{run} --json {path} >/dev/null" for path, run in files.items()}
 
 
 def load(out: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -92,15 +114,14 @@ def run(args: argparse.Namespace) -> int:
     offered = policies()
     # Elsewhere the kernel handles them in batches by itself.
     large_runs = large.COMMANDS if large.POINTS <= set(offered) else {}
-    save = "--json {}/{}.json >/dev/null"
-    runs = [f"{c} {save.format(shown, name)}" for name, c in commands(offered).items()]
-    last = f"{recorded(offered)} {save.format(shown, 'recorded')}"
-    runs.append(f"tools/record -o {shown}/trace.dat -- {last}")
+    runs = saved(shown, commands(offered)) | saved(shown, {"recorded": recorded(offered)})
+    last = shown / "recorded.json"
+    runs[last] = f"tools/record -o {shown}/trace.dat -- {runs[last]}"
     guest = ["--cpus", "4", "--memory", "2G", "--disk", DISK]
     measure("measuring and recording in a guest, eleven minutes", guest, runs, GUEST_TIMEOUT)
     if large_runs:
         guest = ["--icount", "--cpus", "1", "--disk", "2G"]
-        runs = [f"{c} {save.format(shown, name)}" for name, c in large_runs.items()]
+        runs = saved(shown, large_runs)
         measure("counting instructions in a guest, two minutes", guest, runs, LARGE_TIMEOUT)
     reports = load(out, TITLES)
     held, verdicts = [], []
