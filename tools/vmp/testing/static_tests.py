@@ -13,7 +13,8 @@ from vmp.guest.sources import find_version
 from vmp.testing import package_tests
 from vmp.testing.results import Report
 
-TOOLS, PACKAGES = REPO / "tools", REPO / "debian"
+TOOLS = REPO / "tools"
+PACKAGES = TOOLS / "debian"
 
 
 def first_lines(directory: Path, interpreter: str) -> list[Path]:
