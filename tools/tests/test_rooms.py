@@ -20,8 +20,8 @@ PACKAGE = REPO / "tools" / "vmp"
 FLOORS = (
     {"common"},
     {"control", "guest"},
-    {"ab", "livepatch"},
-    {"doctor", "record", "report"},
+    {"ab", "doctor"},
+    {"livepatch", "record", "report"},
     {"vmscanctl", "demo", "testing"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -126,13 +126,18 @@ def suite_lines(suite: str) -> list[str]:
     lines = [(sites["Debian"], name) for name in names]
     if security := sites.get("Debian-Security"):
         lines.append((security, suite + SECURITY))
-    return [f"deb [signed-by={KEYRING}] {site} {name} main" for site, name in lines]
+    return source_lines(lines)
+
+
+def source_lines(suites: list[tuple[str, str]], kind: str = "deb") -> list[str]:
+    """Return what apt's sources have of suites, each at its mirror; deb-src: of their sources."""
+    return [f"{kind} [signed-by={KEYRING}] {site} {suite} main" for site, suite in suites]
 
 
 def write_sources(suites: list[tuple[str, str]]) -> None:
     """Name the suites, each at its mirror, that our own lists are of."""
-    lines = (f"deb [signed-by={KEYRING}] {site} {suite} main\n" for site, suite in suites)
-    (APT / "etc/sources.list").write_text("".join(lines))
+    text = "".join(f"{line}\n" for line in source_lines(suites))
+    (APT / "etc/sources.list").write_text(text)
 
 
 def update(*options: str) -> None:
@@ -195,7 +200,8 @@ def download_source(package: str, directory: Path) -> None:
     with locked(APT / "lock"):
         make_settings()
         listing = APT / "etc/sources.source"
-        listing.write_text(f"deb-src [signed-by={KEYRING}] {mirrors()['Debian']} stable main\n")
+        line = source_lines([(mirrors()["Debian"], "stable")], "deb-src")[0]
+        listing.write_text(f"{line}\n")
         only = ["-o", f"Dir::Etc::SourceList={listing}", "-o", "APT::Get::List-Cleanup=false"]
         update(*only)
         words = ["apt-get", "source", *only, "--download-only", "--tar-only", package]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import REPO, Command, Failure, Parser, run
+from vmp.doctor.machine import Machine
 from vmp.livepatch.build import MODULE, build
-from vmp.livepatch.kernel import OPTION, check_options, configuration, find_target
+from vmp.livepatch.kernel import OPTION, check_options, find_target
 from vmp.livepatch.transition import LIVEPATCH, add_options, load, loaded, unload
 
 # What a build of the livepatch takes, by a file of each.
@@ -49,14 +50,13 @@ def command(*words: str) -> Step:
 
 def options_of(release: str) -> dict[str, str]:
     """Return the options of the running kernel."""
-    for directory, name in ((Path("/boot"), f"config-{release}"),
-                            (Path(f"/lib/modules/{release}/build"), ".config")):  # fmt: skip
-        if (directory / name).exists():
-            return configuration(directory, name)
-    raise Failure(
-        f"nothing tells how {release} was configured: boot a kernel of Debian's, or one that "
-        "`make kernel-deb` has made"
-    )
+    options = Machine().config
+    if not options:
+        raise Failure(
+            f"nothing tells how {release} was configured: boot a kernel of Debian's, or one that "
+            "`make kernel-deb` has made"
+        )
+    return options
 
 
 def packages(release: str) -> list[str]:

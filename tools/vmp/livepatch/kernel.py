@@ -29,9 +29,9 @@ class Target:
     version: Version
 
 
-def configuration(directory: Path, name: str = ".config") -> dict[str, str]:
-    """Return the options that are set, as a file in the kernel's headers or in /boot has them."""
-    text = (directory / name).read_text()
+def configuration(headers: Path) -> dict[str, str]:
+    """Return the options that are set, as the kernel's headers have them."""
+    text = (headers / ".config").read_text()
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))
 
 
