@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.ab import compare, stalls, table, workloads
+from vmp.ab import compare, significance, stalls, table, workloads
 from vmp.common import Failure, mount_points, parse_size
 from vmp.control import counters, debugfs
 from vmp.control.debugfs import Assignment, Control
@@ -68,7 +68,7 @@ def test_progress_is_the_last_number() -> None:
 def test_progress_is_read_from_the_end_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    progress = counters.Progress(tmp_path / "progress")
+    progress = counters.ProgressFile(tmp_path / "progress")
     assert progress.peek() is None
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with pytest.raises(Failure, match="has no number"):
@@ -308,18 +308,18 @@ def test_difference() -> None:
 
 
 def test_half_range() -> None:
-    assert compare.half_range([90, 110, 100]) == 0.1
-    assert compare.half_range([0, 0]) is None
-    assert compare.half_range([]) is None
+    assert significance.half_range([90, 110, 100]) == 0.1
+    assert significance.half_range([0, 0]) is None
+    assert significance.half_range([]) is None
 
 
 def test_signed_rank_has_the_published_values() -> None:
-    assert compare.signed_rank([1, 2, 3, 4, 5]) == 2 / 32
-    assert compare.signed_rank([-1, -2, -3, -4, -5, -6]) == 2 / 64
-    assert compare.signed_rank([-1, 2, 3, 4, 5, 6]) == 4 / 64
-    assert compare.signed_rank([1, -1]) == 1
-    assert compare.signed_rank([0, 1, 2, 0]) == 2 / 4
-    assert compare.signed_rank([0, 0]) is None
+    assert significance.signed_rank([1, 2, 3, 4, 5]) == 2 / 32
+    assert significance.signed_rank([-1, -2, -3, -4, -5, -6]) == 2 / 64
+    assert significance.signed_rank([-1, 2, 3, 4, 5, 6]) == 4 / 64
+    assert significance.signed_rank([1, -1]) == 1
+    assert significance.signed_rank([0, 1, 2, 0]) == 2 / 4
+    assert significance.signed_rank([0, 0]) is None
 
 
 def test_signed_rank_counts_ties_as_enumeration_does() -> None:
@@ -331,7 +331,7 @@ def test_signed_rank_counts_ties_as_enumeration_does() -> None:
     signs = itertools.product((0, 1), repeat=len(ranks))
     sums = [sum(r for s, r in zip(sign, ranks, strict=True) if s) for sign in signs]
     p = sum(abs(total - mean) >= seen for total in sums) / len(sums)
-    assert compare.signed_rank(differences) == p
+    assert significance.signed_rank(differences) == p
 
 
 def test_neighbours_are_compared_across_phases() -> None:
@@ -380,25 +380,26 @@ def rows() -> dict[str, list[str]]:
 def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
     # One more than the critical values of the signed-rank test, two-sided, 5 %, as printed in
     # tables for 5 to 15 pairs and for 30.
-    assert [compare.cut(pairs) for pairs in range(5, 16)] == [0, 1, 3, 4, 6, 9, 11, 14, 18, 22, 26]
-    assert compare.cut(30) == 138
+    ranks = [significance.cut(pairs) for pairs in range(5, 16)]
+    assert ranks == [0, 1, 3, 4, 6, 9, 11, 14, 18, 22, 26]
+    assert significance.cut(30) == 138
 
 
 def test_the_effect_of_six_pairs() -> None:
     # All six differences, and the median of their 21 Walsh averages.
-    found = compare.effect([(10.0, 10.0 + change) for change in (1, 2, 3, 4, 5, 9)])
-    assert found == compare.Effect(10, 13.5, 3.5, 1, 9)
+    found = significance.effect([(10.0, 10.0 + change) for change in (1, 2, 3, 4, 5, 9)])
+    assert found == significance.Effect(10, 13.5, 3.5, 1, 9)
     assert found.sign() == 1
 
 
 def test_nothing_falls_by_more_than_all() -> None:
     # Skewed: the mean of A is 80, and the differences are around -100.
-    found = compare.effect([(a, 0.0) for a in (10.0, 10.0, 100.0, 100.0, 120.0, 140.0)])
+    found = significance.effect([(a, 0.0) for a in (10.0, 10.0, 100.0, 100.0, 120.0, 140.0)])
     assert found.shift == -found.a
 
 
 def test_five_pairs_tell_nothing() -> None:
-    found = compare.effect([(10.0, 5.0)] * 5)
+    found = significance.effect([(10.0, 5.0)] * 5)
     assert (found.shift, found.low, found.high, found.sign()) == (-5, None, None, 0)
 
 
@@ -406,9 +407,9 @@ def test_the_interval_tells_what_the_test_tells() -> None:
     sizes = (1, 2, 4, 8, 16, 32, 64)
     for signs in itertools.product((-1, 1), repeat=len(sizes)):
         differences = [float(sign * size) for sign, size in zip(signs, sizes, strict=True)]
-        p = compare.signed_rank(differences)
+        p = significance.signed_rank(differences)
         assert p
-        found = compare.effect([(0, difference) for difference in differences])
+        found = significance.effect([(0, difference) for difference in differences])
         assert bool(found.sign()) == (p <= 0.05)
         assert found.low is not None
         assert found.high is not None
@@ -418,7 +419,7 @@ def test_the_interval_tells_what_the_test_tells() -> None:
 def test_the_interval_covers_what_it_should() -> None:
     # Of all signs of six differences around 0, all positive and all negative leave it out.
     missed = sum(
-        bool(compare.effect([(0, float(d)) for d in signed]).sign())
+        bool(significance.effect([(0, float(d)) for d in signed]).sign())
         for signed in itertools.product(*((-size, size) for size in (1, 2, 4, 8, 16, 32)))
     )
     assert missed == 2
@@ -428,14 +429,14 @@ def test_effects_are_by_metric() -> None:
     a = {"seconds": 2.0, "progress": 10, "vmstat.oom_kill": 0}
     b = a | {"progress": 12, "vmstat.oom_kill": 1}
     found = compare.effects([(side, {"A": a, "B": b}[side]) for side in compare.slice_order(12)])
-    assert found["operations"] == compare.Effect(10, 12, 2, 2, 2)
+    assert found["operations"] == significance.Effect(10, 12, 2, 2, 2)
     assert found["oom_kill"].sign() == 1
     assert "remote_flushes" not in found
 
 
 def test_rows() -> None:
     found = rows()
-    remote = ["499.3", "19.970", "-479.3", "-96.0%", "0.1%", "0.0%"]
+    remote = ["499.3", "19.970", "-479.3", "-96.0%", "-"]
     assert found["remote TLB flushes / anon only"] == remote
     assert found["flushes / deferring call"][:4] == ["-", "1.050", "-", "-"]
     assert found["all flushes / deferring call"][:2] == ["-", "1"]
@@ -444,7 +445,7 @@ def test_rows() -> None:
 
 
 def test_unknown_counters_are_dashes() -> None:
-    assert rows()["operations / s"] == ["-"] * 6
+    assert rows()["operations / s"] == ["-"] * 5
 
 
 def test_every_line_fits_its_columns() -> None:
@@ -479,10 +480,124 @@ def test_lacking_counters_are_told_below_the_table() -> None:
     assert table.lacks(report()) == []
 
 
-def test_marks() -> None:
-    assert [table.stars(p) for p in (None, 0.05, 0.0286, 0.0079)] == ["", "", "*", "**"]
-    assert "too few" in table.footnote(5)
-    assert "too few" not in table.footnote(6)
+@pytest.mark.parametrize(
+    ("primary", "marks"), [(True, ["", "", "*", "**"]), (False, ["", "", "+", "++"])]
+)
+def test_marks(primary: bool, marks: list[str]) -> None:
+    ps = (None, 0.05, 0.0286, 0.0079)
+    assert [table.mark({"primary": primary, "p_corrected": p}) for p in ps] == marks
+
+
+@pytest.mark.parametrize(("pairs", "primary", "few"), [(5, 0, True), (6, 1, False), (6, 2, True)])
+def test_too_few_slices_are_told(pairs: int, primary: int, few: bool) -> None:
+    given = {"slices": [{}] * 2 * pairs, "summary": {compare.PRIMARY: [{}] * primary}}
+    assert ("too few" in table.footnote(given)) == few
+
+
+def test_holm_has_the_published_values() -> None:
+    # The example of Holm's paper: 0.01, 0.04, 0.03, 0.005 of four tests.
+    found = significance.holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
+    assert found == {"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06}
+    assert significance.holm({"x": 0.9, "y": 0.8}) == {"y": 1, "x": 1}
+    assert significance.holm({}) == {}
+
+
+def alternating(a: dict[str, Any], b: dict[str, Any], count: int) -> list[tuple[str, Any]]:
+    return [(side, {"A": a, "B": b}[side]) for side in compare.slice_order(count)]
+
+
+def test_primary_figures_come_first_and_are_corrected_for_their_own_number() -> None:
+    a = {"seconds": 2.0, "progress": 10, "vmstat.pgsteal_anon": 100, "vmstat.pgsteal_file": 0,
+         "vmstat.pswpin": 5}  # fmt: skip
+    found = compare.summarize(
+        alternating(a, a | {"progress": 12, "vmstat.pswpin": 4}, 12),
+        ["operations_per_second", "pswpin_per_1000", "absent"],
+    )
+    first = found[compare.PRIMARY]
+    assert [row["key"] for row in first] == ["operations_per_second", "pswpin_per_1000"]
+    assert [row["label"] for row in first] == ["operations / s", "pswpin / 1,000 stolen"]
+    assert [row["p_corrected"] for row in first] == [4 / 64, 4 / 64]
+    rest = {row["key"]: row for title, rows in found.items() if title != compare.PRIMARY
+            for row in rows}  # fmt: skip
+    assert not rest.keys() & {row["key"] for row in first}
+    tested = [row for row in rest.values() if row["p_corrected"] is not None]
+    assert {row["key"] for row in tested} == {
+        "operations_per_1000", "pswpin_per_operation", "ms_per_operation"
+    }  # fmt: skip
+    assert {row["p_corrected"] for row in tested} == {6 / 64}
+    assert rest["operations"]["p"] == 2 / 64  # a total
+
+
+def test_figures_per_operation_are_there_where_something_counts_them() -> None:
+    a = {"seconds": 1.0, "progress": 50, "vmstat.pgsteal_anon": 100, "vmstat.pgsteal_file": 0,
+         "vmstat.workingset_refault_file": 25}  # fmt: skip
+    rows = compare.summarize([("A", a), ("B", a)])[compare.PER_OPERATION]
+    values = {row["key"]: row["before"] for row in rows}
+    assert values["refault_file_per_operation"] == 500
+    assert "operations_per_operation" not in values
+    del a["progress"]
+    assert not compare.summarize([("A", a), ("B", a)])[compare.PER_OPERATION]
+
+
+def test_an_interval_is_in_percent_of_a_typical_slice() -> None:
+    found = compare.compare(
+        compare.Metric("x", "x", ("x",)),
+        [{"x": 10.0}] * 6,
+        [{"x": 10.0 + change} for change in (1, 2, 3, 4, 5, 9)],
+    )
+    assert (found["low"], found["high"], found["low_percent"], found["high_percent"]) == (
+        1, 9, 10, 90
+    )  # fmt: skip
+    assert table.interval(found) == "+10% to +90%"
+    assert table.interval(found | {"low_percent": -130, "high_percent": -2.04}) == "-100% to -2.0%"
+    assert table.interval(found | {"low_percent": None}) == "-"
+
+
+def test_a_run_of_one_setting_tells_what_chance_marks() -> None:
+    given = report()
+    assert table.by_chance(given) == ""
+    pieces = [(piece["side"], piece["counters"]) for piece in given["slices"]] * 4
+    given["settings"]["aa"] = True
+    given["summary"] = compare.summarize(pieces, ["remote_flushes_per_1000"])
+    text = table.by_chance(given)
+    assert "1 of them primary: remote_flushes_per_1000" in " ".join(text.split())
+    assert text in table.render(given)
+
+
+@pytest.mark.parametrize(
+    ("b", "seconds", "warned"),
+    [("scan=budget", 6, False), ("scan=budget", 5, True), ("flush.max_folios=31", 5, False)],
+)
+def test_slices_shorter_than_three_turnovers_are_told(b: str, seconds: int, warned: bool) -> None:
+    given = report()
+    given["settings"] |= {"b": b, "slice_seconds": seconds}
+    assert table.turnover(given) == []
+    given["turnover_seconds"] = {"A": 1.0, "B": None}
+    assert table.turnover(given) == []
+    given["turnover_seconds"]["B"] = 2.0
+    (said,) = table.turnover(given)
+    assert "1 s with A, 2 s with B" in said
+    assert ("take --seconds 6 or more" in said) == warned
+
+
+def test_without_a_limit_of_its_own() -> None:
+    given = report()
+    given["settings"]["memory_bytes"] = None
+    assert "true, without a limit, " in table.heading(given)
+
+
+def test_operations_may_come_from_a_command() -> None:
+    assert counters.ProgressCommand("echo done: 12; echo 13").read() == 13
+    assert counters.ProgressCommand("echo starting").peek() is None
+    for command, said in (("echo oh >&2; exit 3", "exits with 3 and says: oh"), ("true", "with 0")):
+        with pytest.raises(Failure, match=said):
+            counters.ProgressCommand(command).read()
+
+
+def test_a_command_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "COMMAND_TIMEOUT", 0.1)
+    with pytest.raises(Failure, match="more than 0.1 s: sleep 9"):
+        counters.ProgressCommand("sleep 9").read()
 
 
 def test_numbers() -> None:

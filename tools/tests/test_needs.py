@@ -65,7 +65,7 @@ def make_run(tmp_path: Path) -> Callable[[str], Run]:
         (point / "policy").write_text("[stock] batch\n")
         (point / "real").write_text("0\n")
         (point / "observe").symlink_to(target)
-        given: Any = SimpleNamespace(workload=None, progress=None)
+        given: Any = SimpleNamespace(workload=None, progress=None, progress_command=None)
         return Run(given, Control(tmp_path))
 
     return make

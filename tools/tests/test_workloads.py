@@ -51,17 +51,17 @@ def pressure(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def running(
     pressure: Path, tmp_path: Path
-) -> Iterator[tuple[subprocess.Popen[bytes], counters.Progress]]:
+) -> Iterator[tuple[subprocess.Popen[bytes], counters.ProgressFile]]:
     """Run the program for a test."""
     progress = tmp_path / "progress"
     sizes = "--file-size 3M --readers 2 --anon-size 3M --threads 2 --progress".split()
     program = subprocess.Popen([pressure, "--file", tmp_path / "file", *sizes, progress])
-    yield program, counters.Progress(progress)
+    yield program, counters.ProgressFile(progress)
     program.kill()
     program.wait()
 
 
-def wait_for_more(progress: counters.Progress, than: float) -> float:
+def wait_for_more(progress: counters.ProgressFile, than: float) -> float:
     deadline = time.monotonic() + PATIENCE
     while (now := progress.peek() or 0) <= than:
         assert time.monotonic() < deadline, f"it stays at {now} rounds"
@@ -74,7 +74,7 @@ def workers(pid: int) -> set[int]:
 
 
 def test_killed_workers_are_started_again(
-    running: tuple[subprocess.Popen[bytes], counters.Progress],
+    running: tuple[subprocess.Popen[bytes], counters.ProgressFile],
 ) -> None:
     program, progress = running
     rounds = wait_for_more(progress, 0)

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from vmp.common import Failure, mount_points
@@ -25,7 +25,53 @@ def cgroup2_root() -> Path:
     )
 
 
-class Memcg:
+class Cgroup:
+    """A memory cgroup whose tasks are not ours: it is only looked at."""
+
+    def __init__(self, path: Path) -> None:
+        """Choose the cgroup's directory."""
+        self.path = path
+
+    def require_alive(self) -> None:
+        """Raise Failure when no task is left in the cgroup."""
+        if not (self.path.exists() and "populated 1" in (self.path / "cgroup.events").read_text()):
+            raise Failure(f"no task is in {self.path} any more")
+
+    def stolen(self) -> int:
+        """Return the pages that reclaim has taken from the cgroup."""
+        text = (self.path / "memory.stat").read_text()
+        found = re.search(r"^pgsteal (\d+)$", text, re.MULTILINE)
+        return int(found[1]) if found else 0
+
+    def held(self) -> int:
+        """Return the bytes that are charged to the cgroup."""
+        return int((self.path / "memory.current").read_text())
+
+    def limit(self) -> int | None:
+        """Return the cgroup's own limit in bytes, None without one."""
+        text = (self.path / "memory.max").read_text().strip()
+        return None if text == "max" else int(text)
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Return a context that stops the tasks if they are ours."""
+        return nullcontext()
+
+
+def existing(text: str) -> Cgroup:
+    """Return the cgroup of that path, absolute or below the root; raises Failure if it is none."""
+    root = cgroup2_root()
+    path = root / text.removeprefix(str(root)).strip("/")
+    if path == root or not (path / "memory.stat").exists():
+        raise Failure(
+            f"{text} is no memory cgroup: name a directory below {root} that has a memory.stat, "
+            "such as system.slice/NAME.service"
+        )
+    found = Cgroup(path)
+    found.require_alive()
+    return found
+
+
+class Memcg(Cgroup):
     """A fresh memory cgroup with a limit, and the workload in it.
 
     As a context it removes the cgroup at the end, and kills all that runs in it before.
@@ -34,8 +80,8 @@ class Memcg:
     def __init__(self, name: str, limit: int, swap: bool) -> None:
         """Choose the cgroup's name, its memory.max in bytes and if it may swap; make nothing."""
         self.root = cgroup2_root()
-        self.path = self.root / name
-        self.limit = limit
+        super().__init__(self.root / name)
+        self.most = limit
         self.swap = swap
         self.child: subprocess.Popen[bytes] | None = None
         self.output = tempfile.TemporaryFile()
@@ -47,7 +93,7 @@ class Memcg:
 
     def start(self, command: list[str]) -> None:
         """Start the workload inside the cgroup; its output is kept for the error message."""
-        (self.path / "memory.max").write_text(str(self.limit))
+        (self.path / "memory.max").write_text(str(self.most))
         swap_max = self.path / "memory.swap.max"
         if not self.swap and swap_max.exists():  # a kernel without swap has no such file
             swap_max.write_text("0")
@@ -92,12 +138,6 @@ class Memcg:
             yield
         finally:
             freezer.write_text("0")
-
-    def stolen(self) -> int:
-        """Return the pages that reclaim has taken from the cgroup."""
-        text = (self.path / "memory.stat").read_text()
-        found = re.search(r"^pgsteal (\d+)$", text, re.MULTILINE)
-        return int(found[1]) if found else 0
 
     def __exit__(self, *_: object) -> None:
         if self.path.exists():

@@ -2,6 +2,7 @@
 """Comparing two settings of the reclaim policies under one workload that never stops."""
 
 import argparse
+import difflib
 import json
 import os
 import shutil
@@ -13,22 +14,23 @@ from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from vmp.ab.cgroup import Memcg
-from vmp.ab.compare import slice_order, summarize, with_stalls
+from vmp.ab.cgroup import Cgroup, Memcg, existing
+from vmp.ab.compare import Slice, sections, slice_order, summarize, with_stalls
 from vmp.ab.disk import mounted
 from vmp.ab.folios import DEFAULT_KIB, held_folios
 from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
-from vmp.ab.table import render
+from vmp.ab.table import render, turnover
 from vmp.ab.workloads import WORKLOADS, Workload, build_programs
 from vmp.common import Command, Failure, Parser, Usage, parse_size, result_file
-from vmp.control.counters import Counters, Progress, delta
+from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
 
 DEFAULT_WORKLOAD = "vm"
+DEFAULT_B = "flush=batch"
 DEFAULT_DISK = Path("/dev/vda")
 DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to reach its limit
@@ -64,7 +66,11 @@ class Run:
         self.args = args
         self.control = control
         self.workload: Workload = args.workload
-        self.progress: Progress | None = Progress(args.progress) if args.progress else None
+        self.progress: Progress | None = None
+        if args.progress:
+            self.progress = ProgressFile(args.progress)
+        if args.progress_command:
+            self.progress = ProgressCommand(args.progress_command)
         self.stalls: Stalls | None = None
         self.functions: Functions | None = None
         self.observes = False
@@ -121,7 +127,7 @@ class Run:
             stack.enter_context(mounted(system, self.args.disk, directory))
         if self.workload.progress:
             counted = places["progress"] = scratch / "progress"
-            self.progress = Progress(counted, self.workload.progress)
+            self.progress = ProgressFile(counted, self.workload.progress)
         return places
 
     def require_swap(self, stack: ExitStack) -> None:
@@ -131,7 +137,7 @@ class Run:
         if self.workload.swap == "needed" and not swap_areas():
             raise Failure("there is no swap: switch some on, or add --zram 1G")
 
-    def wait_for_operations(self, memcg: Memcg, deadline: float) -> None:
+    def wait_for_operations(self, memcg: Cgroup, deadline: float) -> None:
         """Wait until a workload that counts has begun to: before that it lays out its files."""
         while self.progress and not self.progress.peek():
             memcg.require_alive()
@@ -140,7 +146,7 @@ class Run:
                 raise Failure(f"the workload counted no operation in {RECLAIM_TIMEOUT} s")
             time.sleep(0.2)
 
-    def wait_for_reclaim(self, memcg: Memcg) -> None:
+    def wait_for_reclaim(self, memcg: Cgroup) -> None:
         """Wait until the workload has begun and met its limit, then for the warm-up."""
         deadline = time.monotonic() + RECLAIM_TIMEOUT
         self.wait_for_operations(memcg, deadline)
@@ -148,9 +154,10 @@ class Run:
         while memcg.stolen() == at_first and not self.workload.pages_out:
             memcg.require_alive()
             if time.monotonic() > deadline:
+                limit = f"its limit of {self.args.memory_text}" if self.args.memory else "there is"
                 raise Failure(
                     f"no page was reclaimed within {RECLAIM_TIMEOUT} s: the workload has to use "
-                    f"more memory than its limit of {self.args.memory_text}"
+                    f"more memory than {limit}"
                 )
             time.sleep(0.2)
         time.sleep(self.args.warmup)
@@ -161,7 +168,7 @@ class Run:
         absent = () if self.observes else OBSERVED
         return {name: value for name, value in values.items() if name not in absent}
 
-    def measure_slice(self, counters: Counters, name: str) -> dict[str, Any]:
+    def measure_slice(self, memcg: Cgroup, counters: Counters, name: str) -> dict[str, Any]:
         """Return what one slice has counted, and its stalls if they are recorded."""
         if self.stalls:
             self.stalls.start()
@@ -170,7 +177,10 @@ class Run:
         before = counters.snapshot(f"vmscan-policy ab begin {name}")
         time.sleep(self.args.seconds)
         after = counters.snapshot(f"vmscan-policy ab end {name}")
-        piece: dict[str, Any] = {"counters": self.counted(delta(before, after))}
+        piece: dict[str, Any] = {
+            "counters": self.counted(delta(before, after)),
+            "held_bytes": memcg.held(),
+        }
         if self.functions:
             piece["counters"] |= self.functions.stop()
         if self.stalls:
@@ -178,7 +188,7 @@ class Run:
             piece["stalls"], piece["events_lost"] = self.stalls.take()
         return piece
 
-    def switch(self, memcg: Memcg, side: list[Assignment]) -> None:
+    def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
 
         Trace events are switched by patching the kernel in many places, the scheduler among them.
@@ -188,7 +198,7 @@ class Run:
         with memcg.frozen() if patches else nullcontext():
             self.control.write(side)
 
-    def measure(self, memcg: Memcg, sides: dict[str, list[Assignment]]) -> None:
+    def measure(self, memcg: Cgroup, sides: dict[str, list[Assignment]]) -> None:
         """Switch and read the counters, slice by slice; the workload goes on all the while."""
         counters = Counters(self.control, memcg.path, self.progress)
         order = slice_order(self.args.slices)
@@ -201,7 +211,9 @@ class Run:
             if index % 10 == 1:
                 say(f"slice {index} of {len(order)}")
             self.switch(memcg, sides[side])
-            piece = self.measure_slice(counters, f"{index} {side}")
+            if index == 1 or side != order[index - 2]:
+                time.sleep(self.args.settle)
+            piece = self.measure_slice(memcg, counters, f"{index} {side}")
             memcg.require_alive()
             self.slices.append({"side": side, **piece})
 
@@ -218,6 +230,28 @@ class Run:
             "swap": swap_areas(),
         }
 
+    def enter_cgroup(self, stack: ExitStack) -> Cgroup:
+        """Return the cgroup to measure: one that is there, or a fresh one that the run ends."""
+        if self.args.cgroup:
+            return existing(self.args.cgroup)
+        name = f"vmscan-policy-ab.{os.getpid()}"
+        memcg = Memcg(name, self.args.memory, self.workload.swap != "none")
+        return stack.enter_context(memcg)
+
+    def turnovers(self) -> dict[str, float | None]:
+        """Return for each side in how many seconds reclaim takes what the cgroup holds."""
+        found: dict[str, float | None] = {}
+        for side in "AB":
+            pieces = [piece for piece in self.slices if piece["side"] == side]
+            stolen, seconds = (
+                sum(piece["counters"][name] for piece in pieces)
+                for name in ("memcg.pgsteal", "seconds")
+            )
+            held = sum(piece["held_bytes"] for piece in pieces) / len(pieces)
+            pages = held / os.sysconf("SC_PAGE_SIZE")
+            found[side] = pages * seconds / stolen if stolen else None
+        return found
+
     def measure_all(self) -> dict[str, Any]:
         """Do the run and return the report; everything set up for it is taken down again."""
         args = self.args
@@ -230,25 +264,30 @@ class Run:
                 self.stalls = stack.enter_context(Stalls())
             if args.functions:
                 self.functions = stack.enter_context(Functions(args.functions))
-            name = f"vmscan-policy-ab.{os.getpid()}"
-            swap = self.workload.swap != "none"
-            memcg = stack.enter_context(Memcg(name, args.memory, swap))
+            memcg = self.enter_cgroup(stack)
             stack.callback(ignore_signals)
             self.control.write(sides["A"])
-            say(f"workload: {' '.join(command)} in {args.memory_text}")
-            memcg.start(command)
+            where = args.memory_text if args.memory else args.cgroup
+            say(f"workload: {' '.join(command) or self.workload.title} in {where}")
+            if isinstance(memcg, Memcg):
+                memcg.start(command)
             self.wait_for_reclaim(memcg)
             self.measure(memcg, sides)
             environment = self.environment()
-            say("done, ending the workload and restoring the settings")
-        return {
+            limit = memcg.limit()
+            say("done, restoring what was there before")
+        pieces: list[tuple[str, Slice]] = [(p["side"], with_stalls(p)) for p in self.slices]
+        report = {
             "format": 1,
             "settings": {
                 "a": settings(args.a),
                 "b": settings(args.b),
                 "both": settings(args.set),
-                "memory_bytes": args.memory,
+                "aa": args.aa,
+                "primary": args.primary,
+                "memory_bytes": limit,
                 "warmup_seconds": args.warmup,
+                "settle_seconds": args.settle,
                 "slice_seconds": args.seconds,
                 "title": self.workload.title or " ".join(command),
                 "workload": command,
@@ -256,9 +295,52 @@ class Run:
             "environment": environment,
             "lacks": self.lacks,
             "slices": self.slices,
-            "summary": summarize([(piece["side"], with_stalls(piece)) for piece in self.slices]),
-            "test": "exact two-sided Wilcoxon signed-rank over neighbouring slices",
+            "turnover_seconds": self.turnovers(),
+            "summary": summarize(pieces, args.primary),
+            "test": "exact two-sided Wilcoxon signed-rank over neighbouring slices, after Holm",
         }
+        for sentence in turnover(report):
+            say(sentence)
+        return report
+
+
+def choose_cgroup(args: argparse.Namespace) -> None:
+    """Put the workload for a cgroup that is there in the place of its name.
+
+    Raises Failure for options that would change something in it.
+    """
+    refused = {"--memory": args.memory, "--disk": args.disk, "--folio": args.folio}
+    for option, value in refused.items():
+        if value:
+            raise Failure(f"{option} is for a workload that ab starts: leave it or --cgroup out")
+    args.workload = Workload((), title=f"what runs in {args.cgroup}")
+    args.memory_text = None
+
+
+def check_primary(keys: list[str], stalls: bool) -> None:
+    """Raise Failure for a key that no row has."""
+    names = {"progress", "instructions"} | ({"stall_us"} if stalls else set())
+    known = {metric.key for rows in sections(names).values() for metric in rows}
+    for key in keys:
+        if key in known or key.startswith(("function.", "stats.")):
+            continue
+        if key.startswith("stall") and not stalls:
+            raise Failure(f"--primary {key} takes --stalls, too")
+        near = difflib.get_close_matches(key, sorted(known), 3) or sorted(known)
+        raise Failure(f"--primary {key} is no figure: there is {', '.join(near)}")
+
+
+def choose_primary(args: argparse.Namespace) -> list[str]:
+    """Return the keys of the primary figures: those named, or the workload's own that it can have.
+
+    Raises Failure for one that there is not.
+    """
+    if args.primary is not None:
+        keys = [key.strip() for key in args.primary.split(",") if key.strip()]
+        check_primary(keys, args.stalls)
+        return list(dict.fromkeys(keys))
+    keys = list(args.workload.primary)
+    return [key for key in keys if args.stalls or not key.startswith("stall")]
 
 
 def choose_workload(args: argparse.Namespace) -> None:
@@ -267,8 +349,11 @@ def choose_workload(args: argparse.Namespace) -> None:
     Raises Failure for options that do not go with it.
     """
     name = args.workload
-    if name and args.command:
-        raise Failure("give --workload NAME or a command, not both")
+    if sum(map(bool, (name, args.command, args.cgroup))) > 1:
+        raise Failure("give one of --workload NAME, --cgroup PATH and a command")
+    if args.cgroup:
+        choose_cgroup(args)
+        return
     if args.command:
         workload = Workload(tuple(args.command))
     else:
@@ -281,8 +366,11 @@ def choose_workload(args: argparse.Namespace) -> None:
         raise Failure(f"the workload {name} runs without swap: leave --zram out")
     if args.disk and name and not workload.disk:
         raise Failure(f"the workload {name} uses no disk: leave --disk out")
-    if args.progress and workload.progress:
-        raise Failure(f"the workload {name} counts in a file of its own: leave --progress out")
+    if (args.progress or args.progress_command) and workload.progress:
+        raise Failure(
+            f"the workload {name} counts in a file of its own: leave --progress and "
+            "--progress-command out"
+        )
     args.workload = workload
     if args.folio and not workload.large():
         raise Failure("--folio is for the workloads large-*: leave it out")
@@ -293,16 +381,18 @@ def choose_workload(args: argparse.Namespace) -> None:
 
 def arguments(parser: Parser) -> None:
     """Tell the parser what ab takes."""
-    parser.usage = "%(prog)s [OPTIONS] [--workload NAME | -- CMD...]"
+    parser.usage = "%(prog)s [OPTIONS] [--workload NAME | --cgroup PATH | -- CMD...]"
     parser.epilog = "SETTINGS: a comma-separated list of POINT=POLICY and POINT.PARAMETER=VALUE."
     add = parser.add_argument
     names = ", ".join(WORKLOADS)
     add("--a", metavar="SETTINGS", default="flush=stock", help="side A (flush=stock)")
-    add("--b", metavar="SETTINGS", default="flush=batch", help="side B (flush=batch)")
+    add("--b", metavar="SETTINGS", help="side B (flush=batch)")
+    add("--aa", action="store_true", help="side B is A again: what is marked by chance?")
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
     add("--seconds", metavar="S", type=float, default=2, help="length of a slice (2)")
+    add("--settle", metavar="S", type=float, default=0, help="wait after each switch (0)")
     add("--warmup", metavar="S", type=float, default=10, help="wait after reclaim starts (10)")
     add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
@@ -311,7 +401,10 @@ def arguments(parser: Parser) -> None:
     add("--folio", metavar="KIB", type=int, help=f"size of folios of large-* ({DEFAULT_KIB})")
     add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
+    add("--primary", metavar="KEYS", help="figures asked for, by their keys in the JSON: A,B")
     add("--progress", metavar="FILE", type=Path, help="file in which the workload counts")
+    add("--progress-command", metavar="CMD", help="prints how much the workload has done")
+    add("--cgroup", metavar="PATH", help="measure what runs there, and change nothing in it")
     add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
     add("command", metavar="CMD", nargs="*", help="the workload's command line")
 
@@ -323,8 +416,12 @@ def complete_args(args: argparse.Namespace) -> None:
     """
     try:
         choose_workload(args)
-        args.memory = parse_size(args.memory_text)
+        args.memory = parse_size(args.memory_text) if args.memory_text else None
+        args.primary = choose_primary(args)
         args.zram = parse_size(args.zram) if args.zram else None
+        if args.aa and args.b:
+            raise Failure("--aa runs side A twice: leave --b out")
+        args.b = args.a if args.aa else args.b or DEFAULT_B
         args.a, args.b = parse_assignments([args.a]), parse_assignments([args.b])
         args.set = parse_assignments(args.set)
         args.functions = parse_functions(args.functions)
@@ -332,8 +429,10 @@ def complete_args(args: argparse.Namespace) -> None:
         raise Usage(str(error)) from None
     if args.slices < 2 or args.slices % 2:
         raise Usage("--slices has to be an even number from 2 on")
-    if args.seconds <= 0 or args.warmup < 0:
-        raise Usage("--seconds has to be more than 0, --warmup 0 or more")
+    if args.seconds <= 0 or args.warmup < 0 or args.settle < 0:
+        raise Usage("--seconds has to be more than 0, --warmup and --settle 0 or more")
+    if args.progress and args.progress_command:
+        raise Usage("give --progress or --progress-command, not both")
     if args.json and not args.json.absolute().parent.is_dir():
         raise Usage(f"there is no directory for {args.json}: make it first")
 

@@ -1,25 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The arithmetic of an A/B run: the order of the slices, the metrics, spread and significance."""
+"""The arithmetic of an A/B run: the order of the slices, the metrics, and how A and B differ."""
 
 import math
 import re
-import statistics
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate, combinations_with_replacement
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
+from vmp.ab.significance import (
+    NO_EFFECT,
+    Effect,
+    effect,
+    half_range,
+    holm,
+    known,
+    paired,
+    signed_rank,
+)
 from vmp.control.counters import is_level
 
 # What counters.delta() returns, and with recorded stalls stall_us, a list of their durations, and
 # stall_count.
 Slice = dict[str, Any]
 
+PRIMARY = "primary figures"
+PER_STOLEN = "per 1,000 stolen pages (anon + file)"
+PER_OPERATION = "per 1,000 operations"
+TOTALS = "totals"
 MODULE_COUNTERS = "the module's counters"
+UNTESTED = {TOTALS, MODULE_COUNTERS}
+# What a row's label needs when it stands apart from its section.
+PRIMARY_LABELS = {PER_STOLEN: "{} / 1,000 stolen", PER_OPERATION: "{} / 1,000 operations"}
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
-TAIL = 40  # one in so many at each end is left out of an interval: 95 % are inside
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,15 @@ def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metr
     return Metric(f"{key}_per_1000", label, parts, STOLEN, scale)
 
 
+def per_operation(rows: Iterable[Metric | StallTime]) -> list[Metric]:
+    """Return the rows that are per stolen page as rows per operation."""
+    return [
+        replace(row, key=f"{row.key.removesuffix('_per_1000')}_per_operation", per=("progress",))
+        for row in rows
+        if isinstance(row, Metric) and row.per == STOLEN and row.parts != ("progress",)
+    ]
+
+
 def by_number(name: str) -> list[int | str]:
     """Return a key that sorts names with numbers in them by these."""
     parts = re.split(r"(\d+)", name)
@@ -121,8 +142,8 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
     remote = ("vmstat.nr_tlb_remote_flush",)
     read = ("vmstat.pgpgin",)
     flush = "stats.flush."
-    return {
-        "per 1,000 stolen pages (anon + file)": [
+    found: dict[str, list[Metric | StallTime]] = {
+        PER_STOLEN: [
             Metric(
                 "remote_flushes_per_1000_anon",
                 "remote TLB flushes / anon only",
@@ -147,6 +168,7 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
             per_stolen("deferring_calls", "deferring calls", f"{flush}calls"),
             per_stolen("oom_kills", "OOM kills", "vmstat.oom_kill"),
         ],
+        PER_OPERATION: [],
         "instructions and functions": function_rows(names),
         "ratios and rates": [
             Metric(
@@ -185,7 +207,7 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
             Metric("ms_per_operation", "ms / operation", ("seconds",), ("progress",), 1000),
         ],
         "reclaim stalls (direct and memcg)": stall_rows() if "stall_us" in names else [],
-        "totals": [
+        TOTALS: [
             Metric("remote_flushes", "remote TLB flushes", remote),
             Metric("tlb_shootdowns", "TLB shootdowns", ("irq.TLB",)),
             Metric("call_ipis", "function-call IPIs", ("irq.CAL",)),
@@ -209,105 +231,14 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
         ],
         MODULE_COUNTERS: [Metric(name, name.removeprefix("stats."), (name,)) for name in module],
     }
+    if "progress" in names:
+        found[PER_OPERATION] += per_operation(found[PER_STOLEN])
+    return found
 
 
 def slice_order(count: int) -> str:
     """Return A, B, B, A repeated to `count` slices: a steady drift falls on both alike."""
     return ("ABBA" * count)[:count]
-
-
-def known(values: list[float | None]) -> list[float]:
-    """Return the values that are there."""
-    return [value for value in values if value is not None]
-
-
-def paired(a: list[float | None], b: list[float | None]) -> list[tuple[float, float]]:
-    """Return the pairs of which both values are there."""
-    return [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-
-
-def half_range(values: list[float]) -> float | None:
-    """Return half the range of `values`, relative to their mean; None with mean 0."""
-    mean = statistics.fmean(values) if values else 0
-    return (max(values) - min(values)) / 2 / abs(mean) if mean else None
-
-
-def rank_sums(ranks: Iterable[int]) -> Counter[int]:
-    """Return for each sum of the positive ranks how many choices of signs have it."""
-    ways = Counter({0: 1})
-    for rank in ranks:
-        raised = Counter({total + rank: n for total, n in ways.items()})
-        ways += raised
-    return ways
-
-
-def signed_rank(differences: list[float]) -> float | None:
-    """Return the two-sided p of the exact Wilcoxon signed-rank test; None with no difference.
-
-    Zeros are left out, ties share their mean rank, and the distribution of the rank sum over
-    every choice of signs is counted, not approximated.
-    """
-    sizes = sorted(abs(d) for d in differences if d)
-    if not sizes:
-        return None
-    counts = Counter(sizes)
-    twice_rank = {size: 2 * sizes.index(size) + n + 1 for size, n in counts.items()}  # whole
-    ways = rank_sums(twice_rank[size] for size in sizes)
-    twice_mean = sum(twice_rank[size] for size in sizes)
-    seen = abs(2 * sum(twice_rank[d] for d in differences if d > 0) - twice_mean)
-    extreme = sum(n for total, n in ways.items() if abs(2 * total - twice_mean) >= seen)
-    return extreme / ways.total()
-
-
-@cache
-def cut(pairs: int) -> int:
-    """Return the rank, from 1, of the Walsh average that ends an interval; 0 if there is none."""
-    ways = rank_sums(range(1, pairs + 1))
-    below = accumulate(ways[total] for total in sorted(ways))
-    return sum(TAIL * n <= 1 << pairs for n in below)
-
-
-class Effect(NamedTuple):
-    """What B does to a metric, all in its unit: A's centre and B's, the shift, its interval.
-
-    The shift is -a at least where nothing is below 0, however skewed A is: with its mean for `a`
-    it could be less. `low` and `high` are None for fewer than six pairs, which have no interval of
-    95 %.
-    """
-
-    a: float
-    b: float
-    shift: float
-    low: float | None
-    high: float | None
-
-    def sign(self) -> int:
-        """Return 1 for a rise and -1 for a fall, 0 where the interval does not tell."""
-        if self.low is None or self.high is None:
-            return 0
-        return (self.low > 0) - (self.high < 0)
-
-
-def walsh(values: Iterable[float]) -> list[float]:
-    """Return the Walsh averages in their order: the means of all two values, each with itself too.
-
-    Their median is the Hodges-Lehmann estimate of the values' centre.
-    """
-    return sorted((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
-
-
-def effect(pairs: list[tuple[float, float]]) -> Effect:
-    """Return what B does, from the values of one or more neighbouring slices of A and of B.
-
-    Centres and shift are Hodges-Lehmann estimates. The interval is the one that belongs to the
-    signed-rank test, exact without ties and too wide rather than too narrow with them (Hollander
-    and Wolfe, Nonparametric Statistical Methods, chapter 3).
-    """
-    averages = walsh(b - a for a, b in pairs)
-    rank = cut(len(pairs))
-    low, high = (averages[rank - 1], averages[-rank]) if rank else (None, None)
-    a, b = (statistics.median(walsh(side)) for side in zip(*pairs, strict=True))
-    return Effect(a, b, statistics.median(averages), low, high)
 
 
 def difference(before: float | None, after: float | None) -> tuple[float | None, float | None]:
@@ -317,36 +248,75 @@ def difference(before: float | None, after: float | None) -> tuple[float | None,
     return after - before, (100 * (after - before) / before if before else None)
 
 
-def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[str, float | None]:
-    """Return one row: the values over A's and B's slices, their difference, spread and p.
+def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[str, Any]:
+    """Return one row: the values over A's and B's slices, their difference, its interval, and p.
 
-    The n-th slices of A and of B are neighbours, and so in the same phase of the workload: the
-    test compares them pair by pair.
+    The n-th slices of A and of B are neighbours, and so in the same phase of the workload: they
+    are compared pair by pair. The interval is of what B does to a typical slice, in the row's unit
+    and in percent of A's typical slice.
     """
     before, after = metric.value(a), metric.value(b)
     change, percent = difference(before, after)
     each_a = [metric.value([piece]) for piece in a]
     each_b = [metric.value([piece]) for piece in b]
+    pairs = paired(each_a, each_b)
+    found = effect(pairs) if pairs else NO_EFFECT
     return {
         "before": before,
         "after": after,
         "delta": change,
         "percent": percent,
+        "low": found.low,
+        "high": found.high,
+        "low_percent": found.percent(found.low),
+        "high_percent": found.percent(found.high),
         "spread_a": half_range(known(each_a)),
         "spread_b": half_range(known(each_b)),
-        "p": signed_rank([y - x for x, y in paired(each_a, each_b)]),
+        "p": signed_rank([y - x for x, y in pairs]),
     }
 
 
-def summarize(slices: list[tuple[str, Slice]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the compared rows by section; `slices` are pairs of 'A' or 'B' and the deltas."""
+def correct(rows: list[dict[str, Any]], *, primary: bool) -> None:
+    """Complete the rows of tests made together: whether they are primary, and p for their number.
+
+    Rows without a p get none.
+    """
+    corrected = holm({row["key"]: row["p"] for row in rows if row["p"] is not None})
+    for row in rows:
+        row |= {"primary": primary, "p_corrected": corrected.get(row["key"])}
+
+
+def summarize(
+    slices: list[tuple[str, Slice]], primary: Sequence[str] = ()
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the compared rows by section; `slices` are pairs of 'A' or 'B' and the deltas.
+
+    Those whose keys are `primary` come first, in a section of their own. They were named before
+    the run, so their p is corrected for their own number, and that of all others for theirs; totals
+    and the module's counters, which are no answers, are not tested.
+    """
     a = [piece for side, piece in slices if side == "A"]
     b = [piece for side, piece in slices if side == "B"]
     names = {name for _, piece in slices for name in piece}
-    return {
+    summary = {
         title: [{"key": m.key, "label": m.label, **compare(m, a, b)} for m in metrics]
         for title, metrics in sections(names).items()
     }
+    by_key = {row["key"]: (title, row) for title, rows in summary.items() for row in rows}
+    chosen = [
+        row | {"label": PRIMARY_LABELS.get(title, "").format(row["label"]) or row["label"]}
+        for title, row in (by_key[key] for key in primary if key in by_key)
+    ]
+    summary = {
+        title: [row for row in rows if row["key"] not in primary] for title, rows in summary.items()
+    }
+    correct(chosen, primary=True)
+    correct([row for title in summary if title not in UNTESTED for row in summary[title]],
+            primary=False)  # fmt: skip
+    for title in UNTESTED & summary.keys():
+        for row in summary[title]:
+            row |= {"primary": False, "p_corrected": None}
+    return {PRIMARY: chosen, **summary}
 
 
 def effects(slices: list[tuple[str, Slice]]) -> dict[str, Effect]:

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """Printing a comparison as a table in the form that mailing lists use."""
 
+import math
+import re
 from textwrap import fill
 from typing import Any
 
-from vmp.ab.compare import MODULE_COUNTERS
+from vmp.ab.compare import MODULE_COUNTERS, PRIMARY
 
-COLUMNS = ("Before", "After", "Delta", "Percent", "Spread A", "Spread B", "Sig")
-WIDTHS = (11, 11, 11, 9, 9, 9, 4)
+COLUMNS = ("Before", "After", "Delta", "Percent", "95 % interval", "Sig")
+WIDTHS = (11, 11, 11, 9, 17, 4)
 LABEL = 36
+WIDTH = LABEL + sum(WIDTHS)
+TURNOVERS = 3  # so many a slice should last
+# Settings whose effect does not depend on what is in memory.
+AT_ONCE = {"flush", "unmap", "young", "trace", "(nothing)"}
 
 
 def number(value: float | None) -> str:
@@ -25,11 +31,26 @@ def percent(value: float | None, form: str = "+.1f") -> str:
     return "-" if value is None else f"{value:{form}}%"
 
 
-def stars(p: float | None) -> str:
-    """Mark a p below 0.05 with one star, below 0.01 with two."""
+def signed(percent: float) -> str:
+    """Format a change in percent: whole, or with one decimal where it is small."""
+    return f"{percent:+.0f}%" if abs(percent) >= 9.95 else f"{percent:+z.1f}%"
+
+
+def interval(entry: dict[str, Any]) -> str:
+    """Format the interval of a row's difference in percent; '-' without one."""
+    low, high = entry["low_percent"], entry["high_percent"]
+    if low is None or high is None:
+        return "-"
+    low = max(low, -100) if entry["before"] > 0 <= entry["after"] else low  # more can't be gone
+    return f"{signed(low)} to {signed(high)}"
+
+
+def mark(entry: dict[str, Any]) -> str:
+    """Return one sign for a corrected p below 0.05, two for one below 0.01."""
+    p, sign = entry["p_corrected"], "*" if entry["primary"] else "+"
     if p is None or p >= 0.05:
         return ""
-    return "**" if p < 0.01 else "*"
+    return 2 * sign if p < 0.01 else sign
 
 
 def line(label: str, cells: tuple[str, ...]) -> str:
@@ -43,26 +64,35 @@ def line(label: str, cells: tuple[str, ...]) -> str:
 
 def row(entry: dict[str, Any]) -> str:
     """Format one row as compare.summarize() returns it."""
-    spreads = [None if entry[k] is None else 100 * entry[k] for k in ("spread_a", "spread_b")]
     cells = (
         number(entry["before"]),
         number(entry["after"]),
         number(entry["delta"]),
         percent(entry["percent"]),
-        *(percent(spread, ".1f") for spread in spreads),
-        stars(entry["p"]),
+        interval(entry),
+        mark(entry),
     )
     return line("  " + entry["label"], cells)
 
 
-def footnote(pairs: int) -> str:
-    """Explain the last three columns for that many pairs of slices."""
-    few = ", too few for a mark: it takes twelve slices" if pairs < 6 else ""
+def footnote(report: dict[str, Any]) -> str:
+    """Explain the last two columns."""
+    pairs = len(report["slices"]) // 2
+    count = len(report["summary"][PRIMARY])
+    least = 2 ** (1 - pairs)  # p where all pairs agree
+    few = "\nThese are too few for an interval: it takes twelve slices." if pairs < 6 else ""
+    if not few and count * least >= 0.05:
+        few = (
+            f"\nThese are too few pairs for {count} primary figures: take more slices, or name one."
+        )
     return (
-        "Spread: half the range over the slices, in percent of their mean (the workload's phases "
-        "are in it).\n"
-        "Sig: * p < 0.05, ** p < 0.01 in an exact two-sided Wilcoxon signed-rank test over the\n"
-        f"{pairs} pairs of neighbouring slices of A and B{few}."
+        "95 % interval: of the difference between neighbouring slices, in percent of A's typical "
+        "one.\n"
+        f"Sig: * p < 0.05, ** p < 0.01 in an exact two-sided Wilcoxon signed-rank test over the "
+        f"{pairs}\npairs of neighbouring slices of A and B, corrected for the number of primary "
+        "figures (Holm).\n"
+        "+, ++: the same of any other row, corrected for the number of all these. Totals and the\n"
+        f"module's counters are not tested.{few}"
     )
 
 
@@ -74,23 +104,65 @@ def lost_note(slices: list[dict[str, Any]]) -> str:
     )
 
 
+def by_chance(report: dict[str, Any]) -> str:
+    """Say what a run of the same setting twice has marked; '' of another run."""
+    if not report["settings"].get("aa"):
+        return ""
+    tested = [row for rows in report["summary"].values() for row in rows
+              if row["p_corrected"] is not None]  # fmt: skip
+    marked = [row for row in tested if mark(row)]
+    primary = sum(row["primary"] for row in marked)
+    raw = sum(row["p"] < 0.05 for row in tested)
+    names = ": " + ", ".join(row["key"] for row in marked) if marked else ""
+    return fill(
+        f"A and B were the same setting: {len(marked)} of {len(tested)} tested figures are marked "
+        f"by chance, {primary} of them primary{names}. Uncorrected it would be {raw}.",
+        WIDTH,
+    )
+
+
+def turnover(report: dict[str, Any]) -> list[str]:
+    """Say how long reclaim takes to replace all of the cgroup's memory, and if slices are short."""
+    found, what = report.get("turnover_seconds") or {}, report["settings"]
+    if not all(found.get(side) for side in "AB"):
+        return []
+    said = "Reclaim took as many pages as the cgroup holds in {A:.3g} s with A, {B:.3g} s with B."
+    said = said.format(**found)
+    words = re.split(r"[,=]", f"{what['a']},{what['b']}")[::2]
+    lasting = {word.partition(".")[0] for word in words} - AT_ONCE
+    least = TURNOVERS * max(found.values())
+    if lasting and what["slice_seconds"] < least:
+        said += (
+            f" The slices are shorter than {TURNOVERS} times that, so each side works with what "
+            f"the other one left in memory: take --seconds {math.ceil(least)} or more."
+        )
+    return [said]
+
+
 def lacks(report: dict[str, Any]) -> list[str]:
     """Return a sentence on each counter that the kernel lacks; older reports have none."""
     found: list[str] = report.get("lacks", [])
     return found
 
 
+def limit(what: dict[str, Any]) -> str:
+    """Return the limit of the workload's cgroup, of a report's settings."""
+    size = what["memory_bytes"]
+    return f"in {size / (1 << 20):g} MiB" if size else "without a limit"
+
+
 def heading(report: dict[str, Any]) -> str:
     """Return the lines above the table: what was compared, and where."""
     where, what = report["environment"], report["settings"]
-    abi = where["abi"]
+    abi, settle = where["abi"], what.get("settle_seconds")
+    settled = f", each after {settle:g} s" if settle else ""
     return "\n".join(
         (
             f"Before = A: {what['a']}   After = B: {what['b']}   both: {what['both']}",
             f"Linux {where['kernel']}, {where['lru']} LRU, {where['cpus']} CPUs, "
             f"vmscan_policy {abi.get('module', '?')} (abi {abi.get('abi', '?')})",
-            f"{what['title']}, in {what['memory_bytes'] / (1 << 20):g} MiB, "
-            f"{len(report['slices'])} slices of {what['slice_seconds']:g} s in one run",
+            f"{what['title']}, {limit(what)}, "
+            f"{len(report['slices'])} slices of {what['slice_seconds']:g} s in one run{settled}",
         )
     )
 
@@ -103,6 +175,6 @@ def render(report: dict[str, Any]) -> str:
             rows = [entry for entry in rows if entry["before"] or entry["after"]]
         if rows:
             lines += [title, *map(row, rows)]
-    notes = [footnote(len(report["slices"]) // 2), lost_note(report["slices"])]
-    notes += [fill(sentence, LABEL + sum(WIDTHS)) for sentence in lacks(report)]
+    notes = [footnote(report), lost_note(report["slices"]), by_chance(report)]
+    notes += [fill(said, WIDTH) for said in (*turnover(report), *lacks(report))]
     return "\n".join([*lines, "", *filter(None, notes)])

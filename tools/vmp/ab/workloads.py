@@ -52,6 +52,8 @@ class Workload:
     disk: str = ""  # the file system of the disk that it works on, if it does
     progress: Callable[[str], float | None] | None = None  # parses {progress}; None: no such file
     pages_out: bool = False  # reclaims its memory itself: there is no limit to meet
+    # Keys of what it is there to tell: the primary figures unless others are named.
+    primary: tuple[str, ...] = ("remote_flushes_per_1000", "scanned_per_stolen")
 
     def compiled(self) -> bool:
         """Tell if a program of tools/workloads is needed."""
@@ -69,7 +71,7 @@ class Workload:
         return words
 
 
-def pressure(options: str, title: str, memory: str) -> Workload:
+def pressure(options: str, title: str, memory: str, primary: tuple[str, ...]) -> Workload:
     """Return a workload of the program pressure, on a disk and without swap."""
     command = f"{{programs}}/pressure --file {{directory}}/file {options} --progress {{progress}}"
     return Workload(
@@ -80,6 +82,7 @@ def pressure(options: str, title: str, memory: str) -> Workload:
         swap="none",
         disk="ext4",
         progress=parse_progress,
+        primary=primary,
     )
 
 
@@ -95,6 +98,7 @@ def large(kind: str, options: str, title: str, swap: str = "any", limit: str = "
         disk="xfs" if kind == "file" else "",
         progress=parse_progress,
         pages_out=not limit,
+        primary=("instructions_per_1000",),
     )
 
 
@@ -107,11 +111,13 @@ WORKLOADS = {
         "--file-size 180M --readers 8 --anon-size 300M --threads 8",
         title="pressure: 8 readers of 180 MiB, 8 threads filling 300 MiB",
         memory="384M",
+        primary=("scanned_per_stolen", "refault_file_per_operation", "stall_p50_ms"),
     ),
     "processes": pressure(
         "--file-size 256M --readers 1 --pause 3000 --threads 0 --sleepers 800",
         title="processes: a reader of 256 MiB beside 800 processes that sleep",
         memory="128M",
+        primary=("scanned_per_stolen", "stall_p99_ms"),
     ),
     "zipf": Workload(
         command=(
@@ -128,6 +134,7 @@ WORKLOADS = {
         swap="none",
         disk="ext4",
         progress=fio_operations,
+        primary=("refault_file_per_operation", "scanned_per_stolen"),
     ),
     "large-lazyfree": large("lazyfree", "", "large folios of 16 MiB, MADV_FREE, MADV_PAGEOUT"),
     "large-anon": large("anon", "", "large folios of 16 MiB, written, MADV_PAGEOUT", "needed"),

@@ -10,11 +10,13 @@ together.
 
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from vmp.common import ICOUNT, Failure
 from vmp.control.debugfs import Control
@@ -30,6 +32,7 @@ MEMCG = (
 ).split()
 IRQ = ("TLB", "CAL")
 CPU = ("system_usec", "user_usec", "usage_usec")
+COMMAND_TIMEOUT = 10  # seconds, for what tells the operations
 PROGRESS_TAIL = 8192  # bytes at the end of a progress file that are parsed
 
 
@@ -81,8 +84,57 @@ def at_once() -> Iterator[None]:
         os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
+class Progress(Protocol):
+    """Tells how many operations a workload has done."""
+
+    def peek(self) -> float | None:
+        """Return the operations so far, None while nothing tells them."""
+
+    def read(self) -> float:
+        """Return the operations so far; raises Failure if nothing tells them."""
+
+
 @dataclass(frozen=True)
-class Progress:
+class ProgressCommand:
+    """A shell command that prints how many operations a workload has done, as its last number."""
+
+    command: str
+
+    def peek(self) -> float | None:
+        """Return the operations so far, None while the command prints no number."""
+        return parse_progress(self.run().stdout)
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end; raises Failure if it takes too long."""
+        try:
+            return subprocess.run(
+                ["sh", "-c", self.command],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMMAND_TIMEOUT,
+            )
+        except subprocess.TimeoutExpired:
+            raise Failure(
+                f"the progress command takes more than {COMMAND_TIMEOUT} s: {self.command}"
+            ) from None
+
+    def read(self) -> float:
+        """Return the operations so far."""
+        done = self.run()
+        number = parse_progress(done.stdout)
+        if done.returncode or number is None:
+            said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+            raise Failure(
+                f"the progress command has to print a number and exit with 0, but `{self.command}` "
+                f"exits with {done.returncode}" + (f" and says: {said}" if said else "")
+            )
+        return number
+
+
+@dataclass(frozen=True)
+class ProgressFile:
     """The file in which a workload counts its operations, and how to parse its end."""
 
     path: Path

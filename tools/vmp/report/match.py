@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from vmp.ab.compare import STOLEN, difference
+from vmp.ab.compare import STOLEN, difference, summarize, with_stalls
 from vmp.ab.table import heading, lacks
 from vmp.common import Failure
 from vmp.report.aggregate import Picture, Span, figures
@@ -28,19 +28,17 @@ COMPARABLE = (
     *(f"writeback.{name}" for name in "batches taken dirty flusher_wakeups waits".split()),
     *(f"throttle.{reason}{unit}" for reason in REASONS for unit in ("", "_us")),
 )
-ROW = ("label", "before", "after", "delta", "percent", "spread_a", "spread_b", "p")
 
 
 def complete(report: Any) -> TypeGuard[dict[str, Any]]:
     """Tell if a report has all that is read of it."""
     try:
         heading(report)
-        rows = [row for rows in report["summary"].values() for row in rows]
         sides = [piece["side"] for piece in report["slices"]]
         return (
             report["format"] == 1
             and isinstance(report["test"], str)
-            and all(name in row for row in rows for name in ROW)
+            and all(isinstance(key, str) for key in report["settings"].get("primary", []))
             and sides.count("A") == sides.count("B") == len(sides) / 2 > 0
             and len({"stalls" in piece for piece in report["slices"]}) == 1
             and all(isinstance(sentence, str) for sentence in lacks(report))
@@ -63,7 +61,9 @@ def load(path: Path) -> dict[str, Any]:
         report = None
     if not complete(report):
         raise Failure(f"{path} is neither a trace.dat of trace-cmd nor JSON of `tools/ab --json`")
-    return report
+    pieces = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
+    # One of an older ab was judged in another way.
+    return report | {"summary": summarize(pieces, report["settings"].get("primary", []))}
 
 
 def belongs(report: dict[str, Any], picture: Picture, run: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from vmp.ab.compare import MODULE_COUNTERS, Slice
-from vmp.ab.table import COLUMNS, footnote, heading, number, percent, stars
+from vmp.ab.table import COLUMNS, footnote, heading, interval, mark, number, percent
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
 from vmp.report.contents import Contents
@@ -188,14 +188,13 @@ def environment(contents: Contents) -> list[tuple[str, str]]:
 
 def ab_row(entry: dict[str, Any]) -> list[str]:
     """Return a row of an A/B table as text."""
-    spreads = [None if entry[key] is None else 100 * entry[key] for key in ("spread_a", "spread_b")]
     return [
         entry["label"],
         *(number(entry[key]) for key in ("before", "after", "delta")),
         percent(entry["percent"]),
-        *(percent(spread, ".1f") for spread in spreads),
-        stars(entry["p"]),
-        "-" if entry["p"] is None else f"{entry['p']:.2g}",
+        interval(entry),
+        mark(entry),
+        "-" if entry["p_corrected"] is None else f"{entry['p_corrected']:.2g}",
     ]
 
 
@@ -208,11 +207,11 @@ def ab_run(name: str, report: dict[str, Any]) -> dict[str, Any]:
         if entries:
             rows += [[title], *map(ab_row, entries)]
     what = report["settings"]
-    notes = (f"The test behind Sig and p: {report['test']}.", footnote(len(report["slices"]) // 2))
+    notes = (f"The test behind Sig and p: {report['test']}.", footnote(report))
     return {
         "name": name,
         "sides": (("Before: A", what["a"]), ("After: B", what["b"]), ("Both", what["both"])),
-        "table": Table(f"All figures of {name}", ["", *COLUMNS, "p"], rows, notes),
+        "table": Table(f"All figures of {name}", ["", *COLUMNS, "corrected p"], rows, notes),
     }
 
 

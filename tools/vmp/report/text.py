@@ -5,8 +5,7 @@ import json
 from textwrap import fill
 from typing import Any
 
-from vmp.ab.compare import MODULE_COUNTERS
-from vmp.ab.table import COLUMNS, heading, line, row, stars
+from vmp.ab.table import COLUMNS, footnote, heading, line, mark, row
 from vmp.report import aggregate, labels
 from vmp.report.contents import Contents
 from vmp.report.trace import LOST
@@ -75,17 +74,10 @@ def recording_lines(shown: aggregate.Picture, contents: Contents) -> list[str]:
 
 
 def table_lines(report: dict[str, Any]) -> list[str]:
-    """Return the rows of an A/B table that have a mark, but no totals and counters."""
-    chosen = [
-        entry
-        for title, entries in report["summary"].items()
-        if title not in ("totals", MODULE_COUNTERS)
-        for entry in entries
-        if stars(entry["p"])
-    ]
-    test = f"(Sig: {report['test']}; * p < 0.05, ** p < 0.01)"
+    """Return the rows of an A/B table that have a mark."""
+    chosen = [entry for entries in report["summary"].values() for entry in entries if mark(entry)]
     head = line("rows with a mark", COLUMNS) if chosen else "no row has a mark"
-    return [heading(report), head, *map(row, chosen), test]
+    return [heading(report), head, *map(row, chosen), footnote(report)]
 
 
 def render(contents: Contents, left_out: list[str]) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from vmp.ab.compare import Effect, effects, with_stalls
-from vmp.ab.table import lacks, lost_note, number
+from vmp.ab.compare import effects, with_stalls
+from vmp.ab.significance import Effect
+from vmp.ab.table import lacks, limit, lost_note, number, signed, turnover
 from vmp.report.aggregate import THROTTLED, Picture, figures
 
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
@@ -59,14 +60,10 @@ class Verdict:
     groups: dict[str, list[Row]]
 
 
-def signed(percent: float) -> str:
-    """Format a change in percent: whole, or with one decimal where it is small."""
-    return f"{percent:+.0f}%" if abs(percent) >= 9.95 else f"{percent:+z.1f}%"
-
-
-def row(label: str, found: Effect) -> Row:
-    """Return the row of a metric that A or B has."""
-    told = {-1: "better", 0: "open", 1: "worse"}[found.sign()]
+def row(label: str, found: Effect, p: float | None) -> Row:
+    """Return the row of a metric that A or B has, with the p that is corrected."""
+    sure = found.sign() if p is not None and p < 0.05 else 0
+    told = {-1: "better", 0: "open", 1: "worse"}[sure]
     if not found.a:
         return Row(label, f"{number(found.a)} to {number(found.b)}", told, None, None)
     dot = 100 * found.shift / found.a
@@ -103,14 +100,16 @@ def of_run(name: str, report: dict[str, Any]) -> Verdict:
     """Return the verdict on an A/B run; `name` is that of its file."""
     slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
     found, what, pairs = effects(slices), report["settings"], len(slices) // 2
+    corrected = {entry["key"]: entry["p_corrected"]
+                 for entries in report["summary"].values() for entry in entries}  # fmt: skip
     groups = {
-        question: [row(label, found[metric]) for metric, label in metrics.items()
+        question: [row(label, found[metric], corrected[metric]) for metric, label in metrics.items()
                    if metric in found and (found[metric].a or found[metric].b)]
         for question, metrics in QUESTIONS.items()
     }  # fmt: skip
     sentences = [
         f"B ({what['b']}) beside A ({what['a']}): {pairs} pairs of neighbouring slices of "
-        f"{what['title']} in {what['memory_bytes'] / (1 << 20):g} MiB.",
+        f"{what['title']} {limit(what)}.",
         *judge([row for rows in groups.values() for row in rows], pairs),
     ]
     if "oom_kill" in found:
@@ -123,7 +122,7 @@ def of_run(name: str, report: dict[str, Any]) -> Verdict:
     if "stall_p50_ms" not in found:
         lost = lost or "How long reclaim held tasks up was not measured: ab does it with --stalls."
     sentences += [lost] if lost else []
-    sentences += lacks(report)
+    sentences += [*turnover(report), *lacks(report)]
     return Verdict(name, sentences, {title: rows for title, rows in groups.items() if rows})
 
 
