@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# tools/ab --cgroup: what runs there is measured and goes on, with the limit that it has.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+ab=$(realpath "$(dirname "$0")/../..")/ab
+
+((${VMP_SCALE:-100} >= 50)) || {
+	echo "the plain kernel is enough for what is all in user space"
+	exit 4
+}
+
+# measured OPTIONS...: of the load, by what reclaim has taken from it.
+measured() {
+	"$ab" --cgroup "$VMP_MEMCG" --progress-command "awk '\$1 == \"pgsteal\" { print \$2 }' $VMP_MEMCG/memory.stat" \
+		--slices 4 --seconds 1 --warmup 1 --settle 0.5 --json "$WORK/report" "$@"
+}
+
+# refused TEXT OPTIONS...: one sentence with that text, and nothing is measured.
+refused() {
+	local status=0 text=$1
+
+	shift
+	said=$("$ab" --slices 2 --seconds 1 --warmup 0 --json "$WORK/refused" "$@" 2>&1 >/dev/null) || status=$?
+	((status)) || fail "$* was not refused"
+	[[ $said == *"$text"* && $said != *Traceback* ]] || fail "$*: $said"
+	[[ ! -e $WORK/refused ]] || fail "$* was measured"
+}
+
+state() { grep -H . "$POLICY"/*/policy "$VMP_MEMCG"/{memory.max,memory.swap.max,cgroup.freeze}; }
+
+load_start
+before=$(state)
+measured >"$WORK/table" || fail "the status is $?"
+cat "$WORK/table"
+python3 - "$WORK/report" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["settings"]["memory_bytes"] == 32 << 20, report["settings"]
+rows = {row["key"]: row for section in report["summary"].values() for row in section}
+stolen = (rows["operations"][side] / rows["memcg_pgsteal"][side] for side in ("before", "after"))
+assert all(0.9 < ratio < 1.1 for ratio in stolen), "operations are not what the command tells"
+assert all(report["turnover_seconds"].values()), report["turnover_seconds"]
+PYTHON
+measured --aa >"$WORK/table"
+grep -q "A and B were the same setting" "$WORK/table" || fail "nothing is said of chance"
+refused "is no memory cgroup" --cgroup "$CGROUPS"
+refused "is no memory cgroup" --cgroup nonesuch
+refused "leave it or --cgroup out" --cgroup "$VMP_MEMCG" --memory 1G
+refused "exits with 3 and says: oh" --cgroup "$VMP_MEMCG" --progress-command "echo 1 oh; exit 3"
+mkdir "$VMP_MEMCG.empty"
+refused "no task is in" --cgroup "$VMP_MEMCG.empty"
+rmdir "$VMP_MEMCG.empty"
+[[ $(state) == "$before" ]] || fail "the state is $(state), was $before"
+rm "$WORK"/{report,table}
+load_end
+memcg_remove
