@@ -323,7 +323,8 @@ def test_each_counter_that_the_kernel_lacks_is_named(make: Make) -> None:
     named = [finding.seen.partition(":")[0] for finding in found.values() if finding.state == WARN]
     assert named == [
         "no nr_tlb_remote_flush",
-        "no observed_dirty_flushes, observed_clean_flushes",
+        "no observed_dirty_flushes, observed_clean_flushes, observed_remote_flushes, "
+        "observed_interrupts",
         "no pswpin",
     ]
     assert "CONFIG_DEBUG_TLBFLUSH" in found["remote TLB flushes"].mend

@@ -486,6 +486,7 @@ clean_up() {
 	set_scan_batch 64
 	set_scan_floor "$floor_before"
 	echo 0 >"$POLICY/bypass"
+	echo 0 >"$POLICY/flush/observe"
 	set_max_folios 64
 	set_lru mglru
 	exit "$status"

@@ -5,7 +5,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 REMOTE = "vmstat.nr_tlb_remote_flush"
-OBSERVED = ("stats.flush.observed_dirty_flushes", "stats.flush.observed_clean_flushes")
+OBSERVED = tuple(
+    f"stats.flush.observed_{what}"
+    for what in ("dirty_flushes", "clean_flushes", "remote_flushes", "interrupts")
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ NEEDS = (
         "reclaim events",
         (
             *(f"vmstat.{kind}_{lru}" for kind in ("pgscan", "pgsteal") for lru in ("anon", "file")),
-            *("vmstat.pswpin", "vmstat.pswpout", "vmstat.pgpgin", "vmstat.oom_kill"),
+            *(f"vmstat.{name}" for name in "pgrefill pswpin pswpout pgpgin oom_kill".split()),
         ),
         "CONFIG_VM_EVENT_COUNTERS",
         "instead, pgscan and pgsteal of the memcg count its pages",
