@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the table of workloads, of choosing a disk, and of the program `pressure`."""
+"""Tests of the table of workloads, of choosing a disk, and of the programs that they run."""
 
 import os
 import signal
@@ -41,11 +41,23 @@ def test_only_a_blank_disk_is_taken(device: str, why: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def pressure(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program, which is built for these tests."""
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the programs are, which are built for these tests."""
     place = tmp_path_factory.mktemp("programs")
     subprocess.run(["make", "-s", "-C", sources("workloads"), f"OUT={place}"], check=True)
-    return place / "pressure"
+    return place
+
+
+@pytest.fixture
+def pressure(programs: Path) -> Path:
+    """Return the program of that name."""
+    return programs / "pressure"
+
+
+@pytest.fixture
+def threads(programs: Path) -> Path:
+    """Return the program of that name."""
+    return programs / "threads"
 
 
 @pytest.fixture
@@ -102,6 +114,42 @@ def test_killed_workers_are_started_again(
 )
 def test_wrong_options_are_told_in_one_sentence(pressure: Path, options: str, why: str) -> None:
     done = subprocess.run([pressure, *options.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+
+
+def test_threads_count_when_all_memory_is_written_to(threads: Path, tmp_path: Path) -> None:
+    progress = counters.Progress(tmp_path / "progress")
+    program = subprocess.Popen(
+        [threads, "--threads", "3", "--size", "8", "--progress", progress.path]
+    )
+    writes = wait_for_more(progress, 0)
+    assert resident(program.pid) >= 2048
+    assert len(list(Path(f"/proc/{program.pid}/task").iterdir())) == 4
+    wait_for_more(progress, writes)
+    program.kill()
+    program.wait()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("--size 0", "from 1 to"),
+        ("--threads 2x", "from 1 to"),
+        ("--bogus", "--bogus"),
+        ("more", "'more'"),
+        ("--size 1 --progress /nonesuch/file", "No such file"),
+    ],
+)
+def test_wrong_options_of_threads_are_told_in_one_sentence(
+    threads: Path, options: str, why: str
+) -> None:
+    done = subprocess.run([threads, *options.split()], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert why in done.stderr
     assert done.stderr.count("\n") == 1

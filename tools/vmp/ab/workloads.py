@@ -40,8 +40,8 @@ class Workload:
     """A command that runs until it is killed, and what it runs in.
 
     In the command's words ab replaces {programs} by the directory of what tools/workloads builds,
-    {directory} by where the disk is mounted, {progress} by the file to count in and {folio} by
-    the size of large folios in KiB.
+    {directory} by where the disk is mounted, {progress} by the file to count in, {folio} by the
+    size of large folios in KiB and {twice} by twice the cgroup's limit in MiB.
     """
 
     command: tuple[str, ...]
@@ -106,6 +106,16 @@ WORKLOADS = {
     "vm": Workload(
         command=tuple("stress-ng --vm 4 --vm-bytes 256M --vm-keep".split()),
         swap="needed",
+    ),
+    "threads": Workload(
+        command=(
+            *"{programs}/threads --threads 8 --size {twice} --progress".split(),
+            "{progress}",
+        ),
+        program="make",
+        title="threads: 8 of one process, writing at random to twice the limit",
+        swap="needed",
+        progress=parse_progress,
     ),
     "pressure": pressure(
         "--file-size 180M --readers 8 --anon-size 300M --threads 8",

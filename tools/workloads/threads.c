@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Threads of one process that write to pages of its memory at random, for ever. All of it is
+ * written to once before: the first write to a page that was only read would copy the zero page,
+ * and flush TLBs for that. The progress file is there from then on, and has the writes so far.
+ *
+ * A page holds one number and is zero otherwise, so that compressed swap stays small.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE		4096UL
+#define MAX_THREADS	1024UL
+#define MAX_MIB		(1UL << 20)
+#define REPORT_USEC	200000
+
+/* On cache lines of their own: the threads are not to slow each other down. */
+static struct writer {
+	uint64_t writes;
+	char pad[64 - sizeof(uint64_t)];
+} writers[MAX_THREADS];
+
+static size_t nr_threads = 8, nr_pages = 128UL << 20 >> 12;
+static const char *progress;
+static pthread_barrier_t filled;
+static char *memory;
+
+static const char usage[] =
+"usage: threads [--threads N] [--size MIB] [--progress FILE]\n"
+"N threads, 8 unless given, fill MIB of memory together, 128 unless given, and then\n"
+"write to pages of it at random until killed. FILE has the writes after the filling.\n";
+
+static __attribute__((noreturn)) void die(const char *what)
+{
+	fprintf(stderr, "threads: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+static size_t parse_number(const char *option, const char *text, size_t max)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *text < '0' || *text > '9' || *end || !value || value > max) {
+		fprintf(stderr, "threads: --%s '%s': give a number from 1 to %zu\n", option, text,
+			max);
+		exit(1);
+	}
+	return value;
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "threads", required_argument, NULL, 't' },
+		{ "size", required_argument, NULL, 's' },
+		{ "progress", required_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option) {
+		case 't':
+			nr_threads = parse_number("threads", optarg, MAX_THREADS);
+			break;
+		case 's':
+			nr_pages = (parse_number("size", optarg, MAX_MIB) << 20) / PAGE;
+			break;
+		case 'p':
+			progress = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fprintf(stderr, "threads: wrong option '%s': see --help\n", argv[optind - 1]);
+			exit(1);
+		}
+	if (optind < argc) {
+		fprintf(stderr, "threads: unknown argument '%s': see --help\n", argv[optind]);
+		exit(1);
+	}
+}
+
+static void write_page(size_t page, uint64_t number)
+{
+	*(volatile uint64_t *)(memory + page * PAGE) = number;
+}
+
+/* Marsaglia's xorshift; the state is not 0. */
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void *write_pages(void *data)
+{
+	struct writer *writer = data;
+	size_t nr = writer - writers, page;
+	uint64_t state = nr + 1;
+
+	for (page = nr; page < nr_pages; page += nr_threads)
+		write_page(page, page + 1);
+	pthread_barrier_wait(&filled);
+	for (;;) {
+		write_page(next_random(&state) % nr_pages, state);
+		__atomic_store_n(&writer->writes, writer->writes + 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Replace the file as a whole, so that nobody reads half a number. */
+static void report_progress(void)
+{
+	uint64_t writes = 0;
+	char *fresh;
+	FILE *out;
+	size_t i;
+
+	for (i = 0; i < nr_threads; i++)
+		writes += __atomic_load_n(&writers[i].writes, __ATOMIC_RELAXED);
+	if (asprintf(&fresh, "%s.new", progress) < 0)
+		die("asprintf");
+	out = fopen(fresh, "w");
+	if (!out || fprintf(out, "%llu\n", (unsigned long long)writes) < 0 || fclose(out) ||
+	    rename(fresh, progress))
+		die(progress);
+	free(fresh);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	size_t i;
+
+	parse_options(argc, argv);
+	memory = mmap(NULL, nr_pages * PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		die("mmap");
+	/* Single pages, whatever is set; a kernel that has no others doesn't know the advice. */
+	madvise(memory, nr_pages * PAGE, MADV_NOHUGEPAGE);
+	pthread_barrier_init(&filled, NULL, nr_threads + 1);
+	for (i = 0; i < nr_threads; i++) {
+		errno = pthread_create(&thread, NULL, write_pages, &writers[i]);
+		if (errno)
+			die("pthread_create");
+	}
+	pthread_barrier_wait(&filled);
+	for (;;) {
+		usleep(REPORT_USEC);
+		if (progress)
+			report_progress();
+	}
+}
