@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.ab import compare, significance, stalls, table, workloads
+from vmp.ab import command, compare, significance, stalls, table, workloads
 from vmp.common import Failure, mount_points, parse_size
 from vmp.control import counters, debugfs
 from vmp.control.debugfs import Assignment, Control
@@ -258,6 +258,14 @@ def test_delta_of_counters_and_marks() -> None:
     assert counters.delta(before, after) == expected
 
 
+def test_of_a_gauge_the_mean_counts() -> None:
+    dirty = "memcg.file_dirty"
+    before, after = {"time": 1.0, dirty: 4096}, {"time": 2.0, dirty: 12288}
+    assert counters.delta(before, after)[dirty] == 8192
+    (row,) = (m for m in compare.sections(set())["ratios and rates"] if m.key == "dirty_pages")
+    assert row.value([{dirty: 8192 * n} for n in (1, 2, 6)]) == 3 * 8192 / compare.PAGE
+
+
 def test_per_1000_stolen_weighs_slices_by_their_pages() -> None:
     metric = compare.per_stolen("flushes", "flushes", "x")
     slices = [
@@ -355,6 +363,11 @@ def report() -> dict[str, Any]:
             "stats.flush.deferred": 0 if side == "A" else 980,
             "stats.flush.observed_dirty_flushes": flushes - 3,
             "stats.flush.observed_clean_flushes": 3,
+            "stats.flush.observed_remote_flushes": flushes - 2,
+            "stats.flush.observed_interrupts": 2 * flushes,
+            "memcg.pgscan": 1500,
+            "memcg.pgrefill": 300,
+            "memcg.pgsteal": 1000,
         }
         slices.append((side, piece))
     return {
@@ -442,6 +455,9 @@ def test_rows() -> None:
     assert found["all flushes / deferring call"][:2] == ["-", "1"]
     assert found["deferred folios / deferring call"][1] == "49"
     assert found["deferring calls"][:2] == ["0", "19.970"]
+    assert found["reclaim's own remote flushes"][:2] == ["497.3", "17.973"]
+    assert found["interrupts by these"][:2] == ["998.5", "39.940"]
+    assert found["memcg's scanned+refilled / stolen"][0] == "1.800"
 
 
 def test_unknown_counters_are_dashes() -> None:
@@ -465,7 +481,22 @@ def test_stalls_have_rows_only_where_they_were_recorded() -> None:
     assert title not in table.render(report())
     counted = {"seconds": 1.0, "stall_us": [2500], "stall_count": 1}
     found = compare.summarize([("A", counted), ("B", counted)])[title]
-    assert [row["before"] for row in found] == [2.5, 2.5, 2.5, None]
+    assert [row["before"] for row in found] == [2.5, 2.5, 2.5, *[None] * 4]
+
+
+def test_all_stalls_together() -> None:
+    stolen = dict(zip(compare.STOLEN, (1500, 500), strict=True))
+    piece = {
+        "counters": stolen | {"progress": 10, "stats.scan.passes": 12},
+        "stalls": [1000, 2000, 5000],
+    }
+    none = {"counters": stolen | {"progress": 10, "stats.scan.passes": 0}, "stalls": [4000]}
+    slices = [("A", compare.with_stalls(piece)), ("B", compare.with_stalls(none))]
+    rows = compare.summarize(slices)["reclaim stalls (direct and memcg)"]
+    found = {row["key"]: (row["before"], row["after"]) for row in rows}
+    assert found["total_wait_ms_per_1000"] == (4, 2)
+    assert found["total_wait_ms_per_operation"] == (0.8, 0.4)
+    assert found["passes_per_wait"] == (4, None)
 
 
 def test_lost_events_are_told() -> None:
@@ -603,3 +634,20 @@ def test_a_command_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers() -> None:
     texts = [table.number(n) for n in (None, 0, 12.0, 0.0214, 123.456, 98765.4, -2.5)]
     assert texts == ["-", "0", "12", "0.021", "123.5", "98765", "-2.500"]
+
+
+def test_primary_figures_are_checked() -> None:
+    command.check_primary(["scanned_per_stolen", "function.x.calls_per_1000"], stalls=False)
+    for key, said in (
+        ("scaned_per_stolen", "there is scanned_per_stolen"),
+        ("stall_p99_ms", "takes --stalls"),
+    ):
+        with pytest.raises(Failure, match=said):
+            command.check_primary([key], stalls=False)
+    command.check_primary(["stall_p99_ms"], stalls=True)
+
+
+def test_the_primary_figures_of_workloads_exist() -> None:
+    known = command.row_keys(stalls=True)
+    for workload in workloads.WORKLOADS.values():
+        assert set(workload.primary) <= known

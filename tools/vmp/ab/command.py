@@ -317,14 +317,19 @@ def choose_cgroup(args: argparse.Namespace) -> None:
     args.memory_text = None
 
 
+def row_keys(stalls: bool) -> set[str]:
+    """Return the keys of the rows that any run has, with or without recorded stalls."""
+    names = {"progress", "instructions"} | ({"stall_us"} if stalls else set())
+    return {metric.key for rows in sections(names).values() for metric in rows}
+
+
 def check_primary(keys: list[str], stalls: bool) -> None:
     """Raise Failure for a key that no row has."""
-    names = {"progress", "instructions"} | ({"stall_us"} if stalls else set())
-    known = {metric.key for rows in sections(names).values() for metric in rows}
+    known = row_keys(stalls)
     for key in keys:
         if key in known or key.startswith(("function.", "stats.")):
             continue
-        if key.startswith("stall") and not stalls:
+        if key in row_keys(stalls=True):
             raise Failure(f"--primary {key} takes --stalls, too")
         near = difflib.get_close_matches(key, sorted(known), 3) or sorted(known)
         raise Failure(f"--primary {key} is no figure: there is {', '.join(near)}")
@@ -335,12 +340,12 @@ def choose_primary(args: argparse.Namespace) -> list[str]:
 
     Raises Failure for one that there is not.
     """
-    if args.primary is not None:
-        keys = [key.strip() for key in args.primary.split(",") if key.strip()]
-        check_primary(keys, args.stalls)
-        return list(dict.fromkeys(keys))
-    keys = list(args.workload.primary)
-    return [key for key in keys if args.stalls or not key.startswith("stall")]
+    if args.primary is None:
+        known = row_keys(args.stalls)
+        return [key for key in args.workload.primary if key in known]
+    keys = [key.strip() for key in args.primary.split(",") if key.strip()]
+    check_primary(keys, args.stalls)
+    return list(dict.fromkeys(keys))
 
 
 def choose_workload(args: argparse.Namespace) -> None:

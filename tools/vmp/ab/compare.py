@@ -2,8 +2,10 @@
 """The arithmetic of an A/B run: the order of the slices, the metrics, and how A and B differ."""
 
 import math
+import os
 import re
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +19,10 @@ from vmp.ab.significance import (
     paired,
     signed_rank,
 )
-from vmp.control.counters import is_level
+from vmp.control.counters import is_gauge, is_level
 
-# What counters.delta() returns, and with recorded stalls stall_us, a list of their durations, and
-# stall_count.
+# What counters.delta() returns, and with recorded stalls stall_us, a list of their durations,
+# stall_count, stall_total_us, and stall_passes where the module counted passes.
 Slice = dict[str, Any]
 
 PRIMARY = "primary figures"
@@ -32,13 +34,22 @@ UNTESTED = {TOTALS, MODULE_COUNTERS}
 # What a row's label needs when it stands apart from its section.
 PRIMARY_LABELS = {PER_STOLEN: "{} / 1,000 stolen", PER_OPERATION: "{} / 1,000 operations"}
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def combination(name: str) -> Callable[[Iterable[float]], float]:
+    """Return what makes one value of a counter's values in some slices."""
+    if is_level(name):
+        return max
+    return statistics.fmean if is_gauge(name) else sum
 
 
 @dataclass(frozen=True)
 class Metric:
     """A row: `scale` times the sum of `parts`, per the sum of `per` where that is not empty.
 
-    Of a mark (see is_level) the highest is taken instead of the sum.
+    Of a mark (see is_level) the highest is taken instead of the sum over the slices, of a gauge
+    (see is_gauge) the mean.
     """
 
     key: str
@@ -52,7 +63,7 @@ class Metric:
         names = self.parts + self.per
         if not slices or any(name not in piece for piece in slices for name in names):
             return None
-        combine = max if is_level(self.parts[0]) else sum
+        combine = combination(self.parts[0])
         total: float = self.scale * combine(piece[name] for piece in slices for name in self.parts)
         if not self.per:
             return total
@@ -85,7 +96,9 @@ def with_stalls(piece: dict[str, Any]) -> Slice:
     if "stalls" not in piece:
         return counters
     times = piece["stalls"]
-    return counters | {"stall_us": times, "stall_count": len(times)}
+    stalls: Slice = {"stall_us": times, "stall_count": len(times), "stall_total_us": sum(times)}
+    passes = counters.get("stats.scan.passes")
+    return counters | stalls | ({"stall_passes": passes} if passes else {})
 
 
 def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metric:
@@ -115,6 +128,15 @@ def stall_rows() -> list[Metric | StallTime]:
         StallTime("stall_p99_ms", "p99, ms", 99),
         StallTime("stall_longest_ms", "longest, ms", 100),
         per_stolen("stalls", "stalls / 1,000 stolen pages", "stall_count"),
+        per_stolen("total_wait_ms", "total, ms / 1,000 stolen pages", "stall_total_us", scale=1.0),
+        Metric(
+            "total_wait_ms_per_operation",
+            "total, ms / operation",
+            ("stall_total_us",),
+            ("progress",),
+            1e-3,
+        ),
+        Metric("passes_per_wait", "passes / stall", ("stall_passes",), ("stall_count",)),
     ]
 
 
@@ -152,12 +174,17 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
                 1000,
             ),
             per_stolen("remote_flushes", "remote TLB flushes", *remote),
+            per_stolen(
+                "reclaim_flushes", "reclaim's own remote flushes", f"{flush}observed_remote_flushes"
+            ),
+            per_stolen("reclaim_ipis", "interrupts by these", f"{flush}observed_interrupts"),
             per_stolen("tlb_shootdowns", "TLB shootdowns", "irq.TLB"),
             per_stolen("call_ipis", "function-call IPIs", "irq.CAL"),
             per_stolen("dirty_flushes", "dirty TLB flushes", f"{flush}observed_dirty_flushes"),
             per_stolen("pageouts", "pageouts", "vmstat.nr_vmscan_write"),
             per_stolen("pgscan_anon", "pgscan anon", "vmstat.pgscan_anon"),
             per_stolen("pgscan_file", "pgscan file", "vmstat.pgscan_file"),
+            per_stolen("pgrefill", "pgrefill", "vmstat.pgrefill"),
             per_stolen("pswpin", "pswpin", "vmstat.pswpin"),
             per_stolen("pswpout", "pswpout", "vmstat.pswpout"),
             per_stolen("refault_anon", "refaults anon", "vmstat.workingset_refault_anon"),
@@ -200,6 +227,15 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
                 "memcg's pages scanned / stolen",
                 ("memcg.pgscan",),
                 ("memcg.pgsteal",),
+            ),
+            Metric(
+                "scanned_refilled_per_stolen",
+                "memcg's scanned+refilled / stolen",
+                ("memcg.pgscan", "memcg.pgrefill"),
+                ("memcg.pgsteal",),
+            ),
+            Metric(
+                "dirty_pages", "memcg's dirty file pages", ("memcg.file_dirty",), scale=1 / PAGE
             ),
             Metric("stolen_per_second", "pages stolen / s", STOLEN, ("seconds",)),
             Metric("read_kib_per_second", "KiB read from disks / s", read, ("seconds",)),

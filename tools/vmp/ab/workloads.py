@@ -53,7 +53,7 @@ class Workload:
     progress: Callable[[str], float | None] | None = None  # parses {progress}; None: no such file
     pages_out: bool = False  # reclaims its memory itself: there is no limit to meet
     # Keys of what it is there to tell: the primary figures unless others are named.
-    primary: tuple[str, ...] = ("remote_flushes_per_1000", "scanned_per_stolen")
+    primary: tuple[str, ...] = ("reclaim_flushes_per_1000", "scanned_per_stolen")
 
     def compiled(self) -> bool:
         """Tell if a program of tools/workloads is needed."""
@@ -114,6 +114,7 @@ WORKLOADS = {
         ),
         program="make",
         title="threads: 8 of one process, writing at random to twice the limit",
+        primary=("reclaim_flushes_per_1000", "reclaim_ipis_per_1000"),
         swap="needed",
         progress=parse_progress,
     ),
@@ -121,7 +122,7 @@ WORKLOADS = {
         "--file-size 180M --readers 8 --anon-size 300M --threads 8",
         title="pressure: 8 readers of 180 MiB, 8 threads filling 300 MiB",
         memory="384M",
-        primary=("scanned_per_stolen", "refault_file_per_operation", "stall_p50_ms"),
+        primary=("scanned_per_stolen", "refault_file_per_operation", "total_wait_ms_per_1000"),
     ),
     "processes": pressure(
         "--file-size 256M --readers 1 --pause 3000 --threads 0 --sleepers 800",

@@ -24,11 +24,11 @@ from vmp.control.marker import Marker
 
 VMSTAT = (
     "nr_tlb_remote_flush pgscan_anon pgscan_file pgsteal_anon pgsteal_file pswpin pswpout "
-    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill pgpgin"
+    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill pgpgin pgrefill"
 ).split()
 MEMCG = (
-    "pgscan pgsteal pswpin pswpout workingset_refault_anon workingset_refault_file pgfault "
-    "pgmajfault"
+    "pgscan pgsteal pgrefill pswpin pswpout workingset_refault_anon workingset_refault_file "
+    "pgfault pgmajfault file_dirty"
 ).split()
 IRQ = ("TLB", "CAL")
 CPU = ("system_usec", "user_usec", "usage_usec")
@@ -62,6 +62,18 @@ def parse_progress(text: str) -> float | None:
 def is_level(name: str) -> bool:
     """Tell a highest-so-far mark of the module from a counter: it has no difference."""
     return name.rpartition(".")[2].startswith("largest_")
+
+
+def is_gauge(name: str) -> bool:
+    """Tell what stands at some height, which rises and falls, from a counter."""
+    return name == "memcg.file_dirty"
+
+
+def change(name: str, before: float, after: float) -> float:
+    """Return what became of a value between two snapshots."""
+    if is_gauge(name):
+        return (before + after) / 2
+    return after if is_level(name) else after - before
 
 
 def fold_vmstat() -> None:
@@ -205,9 +217,9 @@ class Counters:
 def delta(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
     """Return what happened between two snapshots; `seconds` is the time between them.
 
-    A mark (see is_level) is what it stood at in the end. A name that one of them lacks is left
-    out.
+    A mark (see is_level) is what it stood at in the end, a gauge the mean of both. A name that
+    one of them lacks is left out.
     """
     names = before.keys() & after.keys() - {"time"}
-    changes = {n: after[n] if is_level(n) else after[n] - before[n] for n in sorted(names)}
+    changes = {name: change(name, before[name], after[name]) for name in sorted(names)}
     return {"seconds": after["time"] - before["time"], **changes}
