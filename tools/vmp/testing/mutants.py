@@ -81,6 +81,7 @@ MUTANTS = (
         "\tWRITE_ONCE(per_cpu(flush_stats, 0).count[stat], count + value);\n",
         "trace",
     ),
+    Mutant("interrupts-of-others", "module/observe.c", "csd->info == ", "csd->info != ", "threads"),
     # scan
     Mutant(
         "batch-doubled",
