@@ -620,9 +620,9 @@ def test_without_a_limit_of_its_own() -> None:
 def test_operations_may_come_from_a_command() -> None:
     assert counters.ProgressCommand("echo done: 12; echo 13").read() == 13
     assert counters.ProgressCommand("echo starting").peek() is None
-    for command, said in (("echo oh >&2; exit 3", "exits with 3 and says: oh"), ("true", "with 0")):
+    for words, said in (("echo oh >&2; exit 3", "exits with 3 and says: oh"), ("true", "with 0")):
         with pytest.raises(Failure, match=said):
-            counters.ProgressCommand(command).read()
+            counters.ProgressCommand(words).read()
 
 
 def test_a_command_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

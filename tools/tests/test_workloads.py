@@ -124,7 +124,7 @@ def resident(pid: int) -> int:
 
 
 def test_threads_count_when_all_memory_is_written_to(threads: Path, tmp_path: Path) -> None:
-    progress = counters.Progress(tmp_path / "progress")
+    progress = counters.ProgressFile(tmp_path / "progress")
     program = subprocess.Popen(
         [threads, "--threads", "3", "--size", "8", "--progress", progress.path]
     )
