@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
 from vmp.guest.hooks import hook_patches
-from vmp.guest.sources import NAMED, Version, fetch, find_version, say
+from vmp.guest.sources import NAMED, Version, find_version, say, unpack
 
 CONFIG = REPO / "tools" / "config"
 BASE = "guest.config"
@@ -70,18 +70,8 @@ def extract(version: Version) -> Path:
     """Return the source tree of a point release, extracted if it isn't there."""
     tree = SOURCE / version.package
     if not tree.exists():
-        deb = fetch(version)
         say(f"extracting the source of {version.point}")
-        part = SOURCE / f".{version.package}"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        unpack = (
-            'set -o pipefail; dpkg-deb --fsys-tarfile "$1" '
-            f'| tar -xO "./usr/src/{version.name}.tar.xz" '
-            '| tar -x -I "xz -dT0" --strip-components=1 -C "$2"'
-        )
-        run(["bash", "-c", unpack, "extract", deb, part], f"extracting {deb.name}")
-        part.rename(tree)
+        unpack(version, tree)
     return tree
 
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import CACHE, Failure, locked, run
+from vmp.common import CACHE, Failure, Words, locked, run
 from vmp.guest.hooks import FIRST, series_names
 
 DEFAULT = "6.12"
@@ -268,6 +268,23 @@ def fetch(version: Version) -> Path:
         (part / deb.name).rename(deb)
         part.rmdir()
     return deb
+
+
+def unpack(version: Version, tree: Path, *only: str) -> None:
+    """Make `tree` of a point release's source package, or of some of its directories `only`."""
+    deb = fetch(version)
+    part = tree.with_name(f".{tree.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    pipe = (
+        'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" '
+        '| tar -x -I "xz -dT0" --strip-components=1 -C "$3" --no-wildcards-match-slash '
+        '--wildcards "${@:4}"'
+    )
+    wanted = [f"*/{name}" for name in only]
+    words: Words = ["bash", "-c", pipe, "unpack", deb, version.name, part, *wanted]
+    run(words, f"extracting {deb.name}")
+    part.rename(tree)
 
 
 def newest(series: str) -> Version:

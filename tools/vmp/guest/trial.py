@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vmp.common import CACHE, Failure, Words, locked, run
+from vmp.common import CACHE, Failure, locked
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import (
     OPTION,
@@ -24,7 +24,7 @@ from vmp.guest.kernel import (
     push,
     source,
 )
-from vmp.guest.sources import Version, fetch
+from vmp.guest.sources import Version, unpack
 
 CHECK, FILES, OBJECTS = (CACHE / name for name in ("check", "files", "objects"))
 PATCHED = ("mm", "include/linux")  # directories of what a series may touch
@@ -71,19 +71,7 @@ def original_files(version: Version) -> Path:
     tree = FILES / version.package
     with locked(FILES / ".lock"):
         if not tree.exists():
-            deb = fetch(version)
-            part = FILES / f".{version.package}"
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            unpack = (
-                'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" '
-                '| tar -x -I "xz -dT0" --strip-components=1 -C "$3" '
-                "--wildcards --no-wildcards-match-slash "
-                + " ".join(f'"*/{name}"' for name in PATCHED)
-            )
-            words: Words = ["bash", "-c", unpack, "unpack", deb, version.name, part]
-            run(words, f"extracting {deb.name}")
-            part.rename(tree)
+            unpack(version, tree, *PATCHED)
     return tree
 
 
