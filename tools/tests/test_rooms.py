@@ -4,6 +4,8 @@
 import argparse
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,11 @@ def test_a_room_imports_from_lower_floors_only(path: Path) -> None:
     room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     above = {other for other in imports(path) if other != room and FLOOR[other] >= FLOOR[room]}
     assert not above
+
+
+def test_vmscanctl_starts_without_what_builds_kernels() -> None:
+    code = "import sys, vmp.vmscanctl; sys.exit('vmp.guest' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True)
 
 
 def test_the_version_is_the_modules() -> None:

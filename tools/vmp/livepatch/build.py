@@ -13,17 +13,15 @@ import re
 import shutil
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, Words, run
+from vmp.common import REPO, Failure, Words, run
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import make_environment, push
 from vmp.guest.trial import original_files, touched
 from vmp.livepatch.kernel import OPTION, Target
 from vmp.livepatch.kpatch import Kpatch, find_kpatch
+from vmp.livepatch.names import BUILT, MODULE, NAME
 from vmp.livepatch.symbols import place, read_kernel, read_object, table
 
-BUILT = CACHE / "livepatch"
-NAME = "vmscan_policy_hooks"  # of the livepatch
-MODULE = "vmscan_policy"
 # As the kernel was compiled; and without the series and with it, each function in a section.
 PLAIN, STOCK, HOOKED = "plain", "stock", "hooked"
 REGISTRY = "vmscan_policy.c"

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from vmp.common import Command, Failure, Parser
-from vmp.livepatch.build import MODULE, NAME, build
+from vmp.livepatch.build import build
 from vmp.livepatch.kernel import describe, find_target
+from vmp.livepatch.names import MODULE, NAME
 from vmp.livepatch.transition import (
     LIVEPATCH,
     PATCHED,

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from vmp.common import REPO, Command, Failure, Parser, run
 from vmp.doctor.machine import Machine
-from vmp.livepatch.build import MODULE, build
-from vmp.livepatch.kernel import OPTION, check_options, find_target
+from vmp.livepatch.names import MODULE
 from vmp.livepatch.transition import LIVEPATCH, add_options, load, loaded, unload
 
 # What a build of the livepatch takes, by a file of each.
@@ -69,6 +68,10 @@ def packages(release: str) -> list[str]:
 
 def steps(args: argparse.Namespace) -> list[Step]:
     """Return what brings policies to the running kernel; raise Failure if nothing does."""
+    # Here, since vmscanctl takes in these commands at each start.
+    from vmp.livepatch.build import build  # noqa: PLC0415
+    from vmp.livepatch.kernel import OPTION, check_options, find_target  # noqa: PLC0415
+
     release = os.uname().release
     options = options_of(release)
     if options.get(OPTION) == "y":

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from vmp.common import Failure, run
 from vmp.guest.sources import Version, find_version
+from vmp.livepatch.names import NOTES
 
 NEEDED = ("LIVEPATCH", "KALLSYMS_ALL", "LRU_GEN", "ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH")
 OPTION = "CONFIG_VMSCAN_POLICY"
-NOTES = Path("/sys/kernel/notes")  # has the build id
 KALLSYMS = Path("/proc/kallsyms")
 RELEASE = "release"
 

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vmp.common import Failure, Parser, run
-from vmp.livepatch.build import BUILT, MODULE, NAME
-from vmp.livepatch.kernel import NOTES
+from vmp.livepatch.names import BUILT, MODULE, NAME, NOTES
 
 LIVEPATCH = Path("/sys/kernel/livepatch") / NAME
 MODULES = Path("/sys/module")
