@@ -109,7 +109,7 @@ class Run:
 
     def make_places(self, stack: ExitStack) -> dict[str, Path | int]:
         """Make what the workload's command names in braces, and return where it is."""
-        places: dict[str, Path | int] = {"twice": max(1, 2 * self.args.memory >> 20)}
+        places: dict[str, Path | int] = {"twice": max(1, 2 * (self.args.memory or 0) >> 20)}
         if self.workload.large():
             stack.enter_context(held_folios(self.args.folio))
             places["folio"] = self.args.folio

@@ -45,7 +45,7 @@ def build_packages(name: str | None, config: Path) -> list[Path]:
         build.mkdir(parents=True, exist_ok=True)
         for old in packages.glob("*.deb"):
             old.unlink()
-        merge_config(tree, build, [config, CONFIG / "deb.config"])
+        merge_config(tree, build, [config.absolute(), CONFIG / "deb.config"])
         if f"{OPTION}=y\n" not in (build / ".config").read_text():
             raise Failure(f"with {config} the kernel refuses {OPTION}=y")
         what = f"building packages of {version.point}{suffix()}"

@@ -23,7 +23,7 @@ SERVICE = """[Unit]
 After=network-online.target
 Wants=network-online.target
 [Service]
-Type=oneshot
+Type=simple
 Environment=HOME=/root
 ExecStart=/bin/sh -c 'exec >/dev/ttyS1 2>&1; stty -F /dev/ttyS1 -onlcr; \
 	mkdir /root/job; cd /root/job; tar xf /dev/vdb; bash ./run; echo %s$$?; \
@@ -63,8 +63,22 @@ def customize() -> Words:
     return [*words, f'--customize-hook=chroot "$1" systemctl enable {units}']
 
 
-def install(name: str, suite: str, *packages: str) -> Installation:
-    """Return an installation of a suite with more packages, a kernel's too, made if needed."""
+def make_disk(place: Path) -> None:
+    """Make a disk of the tree that is in a directory."""
+    (place / "disk").unlink(missing_ok=True)
+    words: Words = ["mkfs.ext4", "-q", "-d", place / "tree", place / "disk", DISK_SIZE]
+    run(words, f"making the disk of {place.name}")
+
+
+def installed(place: Path) -> Installation:
+    """Return the installation in a directory, with the newest of its kernels."""
+    boot = place / "tree" / "boot"
+    kernels, initrds = (sorted(boot.glob(f"{name}-*")) for name in ("vmlinuz", "initrd.img"))
+    return Installation(place / "tree", place / "disk", kernels[-1], initrds[-1])
+
+
+def make_tree(name: str, suite: str, *packages: str) -> Path:
+    """Return the directory with a tree of a suite and a disk of that, made if needed."""
     place = DEBIAN / name
     if os.geteuid():
         raise Failure("a Debian of its own can be installed by root alone")
@@ -81,20 +95,33 @@ def install(name: str, suite: str, *packages: str) -> Installation:
             words += [f"--include={chosen}"]
             words += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--keyring={KEYRING}"]
             run([*words, *customize(), suite, part / "tree", part / "sources"], f"making {name}")
-            words = ["mkfs.ext4", "-q", "-d", part / "tree", part / "disk", DISK_SIZE]
-            run(words, f"making the disk of {name}")
+            make_disk(part)
             part.rename(place)
-    boot = place / "tree" / "boot"
-    kernels, initrds = (sorted(boot.glob(f"{name}-*")) for name in ("vmlinuz", "initrd.img"))
-    return Installation(place / "tree", place / "disk", kernels[-1], initrds[-1])
+    return place
 
 
-def inside(machine: Installation, *words: str) -> str:
-    """Run a command in the tree, on this machine's kernel; returns its stdout."""
+def install(name: str, suite: str, *packages: str) -> Installation:
+    """Return an installation of a suite with more packages, a kernel's too, made if needed."""
+    return installed(make_tree(name, suite, *packages))
+
+
+def copy_tree(place: Path, name: str) -> Path:
+    """Return a directory with a copy of a tree, to change: what the last one left is gone."""
+    copy = DEBIAN / name
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir()
+    run(["cp", "-a", "--reflink=auto", place / "tree", copy], f"copying {place.name}")
+    return copy
+
+
+def inside(tree: Path, *words: str) -> str:
+    """Run a command in a tree, on this machine's kernel; returns its stdout."""
     enter = 'cd "$0"; for name in proc sys dev; do mount --rbind "/$name" "$name"; done; '
     enter += "mount --bind /etc/resolv.conf etc/resolv.conf; "
-    enter += 'exec chroot . env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
-    return run(["unshare", "--mount", "sh", "-ec", enter, machine.tree, *words], words[0])
+    enter += 'exec chroot . env -i "$@"'
+    given = ["DEBIAN_FRONTEND=noninteractive", "HOME=/root",
+             "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]  # fmt: skip
+    return run(["unshare", "--mount", "sh", "-ec", enter, tree, *given, *words], words[0])
 
 
 def checkout() -> list[Path]:

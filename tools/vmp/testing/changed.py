@@ -8,7 +8,8 @@ from vmp.common import REPO, Failure, Words, run
 GUESTS = ("slow", "plain", "debug")
 # The groups that a path can break; the first pattern that fits counts, and '*' takes '/', too.
 RULES = (
-    (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "debian", "mutants")),
+    (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "debian", "install",
+     "mutants")),
     (("tools/tests/guest/*",), ("static", *GUESTS, "mutants")),
     (("tools/vmp/testing/mutants.py",), ("static", "mutants")),
     (("README.md", "docs/tutorial.md", "tools/tests/docs.py", "tools/vmp/testing/docs_tests.py"),
@@ -27,9 +28,11 @@ RULES = (
      ("static", "recording")),
     (("tools/livepatch", "tools/vmp/livepatch/*", "tools/vmp/guest/debian.py",
       "tools/tests/debian/*", "tools/vmp/testing/debian_tests.py"),
-     ("static", "debian")),
+     ("static", "debian", "install")),
+    (("tools/vmp/testing/install_tests.py",), ("static", "install")),
     (("tools/tests/*", "tools/vmp/testing/*", "tools/vmp/demo/*", "tools/demo"), ("static",)),
-    (("tools/debian/*", "tools/vmp/guest/deb.py", "tools/config/deb.config"), ("static",)),
+    (("tools/debian/*", "tools/vmp/guest/deb.py", "tools/config/deb*.config", "tools/systemd/*"),
+     ("static", "install")),
     (("dkms.conf", "tools/ruff.toml", "tools/mypy.ini", "tools/pytest.ini"), ("static",)),
     (("*.md", "docs/*", "tools/man/*", "tools/pictures/*", "COPYING", ".gitignore"), ("static",)),
     (("tools/vm", "tools/vmp/guest/qemu.py", "tools/vmp/guest/log.py"),

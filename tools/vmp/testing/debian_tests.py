@@ -33,8 +33,8 @@ def build(machine: Installation, described: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
     shutil.copytree(described, place / "described", dirs_exist_ok=True)
-    inside(machine, "apt-get", "update")
-    built = inside(machine, f"/{PLACE}/tools/livepatch", "build", "--described",
+    inside(machine.tree, "apt-get", "update")
+    built = inside(machine.tree, f"/{PLACE}/tools/livepatch", "build", "--described",
                    f"/{PLACE}/described")  # fmt: skip
     return machine.tree / built.strip().lstrip("/")
 

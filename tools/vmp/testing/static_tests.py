@@ -146,7 +146,8 @@ def run_all(report: Report, _full: bool) -> None:
         licenses()
     with report.check("shellcheck"):
         run_shell = first_lines(TOOLS, "bash") + [REPO / ".ci" / "run"]
-        run_shell += [*PACKAGES.glob("*.postinst"), *PACKAGES.glob("bash-completion/*")]
+        run_shell += [*PACKAGES.glob("*.postinst"), *PACKAGES.glob("*.prerm")]
+        run_shell += [*PACKAGES.glob("bash-completion/*")]
         fail_on_output(["shellcheck", "-x", "-P", "SCRIPTDIR", *run_shell], "shellcheck")
     python = [TOOLS, *first_lines(TOOLS, "python3")]
     programs = CACHE / "venv" / "bin"

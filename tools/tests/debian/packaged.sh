@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# On a Debian that has the hooked kernel and our packages: settings at boot, KUnit, an upgrade
+# of the module that is loaded, and removal.
+set -euo pipefail
+checkout=/root/vmscan-policy
+left="/usr/src/vmscan_policy* /var/lib/dkms/vmscan_policy* /etc/vmscan-policy* /usr/share/*/vmscan-policy*
+	/etc/systemd/system/*/vmscan-policy* /usr/lib/systemd/system/vmscan-policy* /lib/modules/*/updates/dkms/vmscan_policy*"
+
+fail() {
+	echo "$*"
+	systemctl --no-pager status vmscan-policy || true
+	exit 1
+}
+
+set_at_boot() { [[ $(systemctl show -P ActiveState vmscan-policy) == @(active|failed) ]]; }
+is_set() { [[ $(</sys/kernel/debug/vmscan_policy/"$1"/policy) == *"[$2]"* ]]; }
+
+# timed WHAT COMMAND...
+timed() {
+	local started=$SECONDS
+
+	"${@:2}"
+	echo "took $((SECONDS - started)) s: $1"
+}
+
+# Set by the unit: the wrong line is named, and the others count.
+for ((try = 0; try < 120; try++)); do
+	! set_at_boot || break
+	sleep 1
+done
+set_at_boot || fail "the settings are not applied 120 s after the boot"
+[[ $(modinfo -F filename vmscan_policy) == "/lib/modules/$(uname -r)/updates/dkms/"* ]] || fail "the module is elsewhere"
+is_set flush batch || fail "flush is not as in vmscan-policy.conf"
+is_set scan budget || fail "scan is not as in vmscan-policy.conf"
+journalctl -b -u vmscan-policy | grep -q "line 2: .*flsh" || fail "the wrong line is not named"
+[[ $(systemctl is-active multi-user.target) == active ]] || fail "a wrong line has stopped the boot"
+
+modprobe kunit enable=1
+insmod "$checkout/vmscan_policy_kunit.ko"
+rmmod vmscan_policy_kunit
+dmesg | grep -E '# (Totals|vmscan)|not ok' | tail -20
+passed=$(dmesg | grep -cE '^\[[^]]*\] +ok [0-9]+ vmscan' || true)
+((passed > 0)) || fail "no suite of KUnit has passed"
+! dmesg | grep -E '^\[[^]]*\] +not ok' || fail "KUnit fails"
+
+# The next version takes the loaded one's place, and has the settings of the file again.
+sed -i /flsh/d /etc/vmscan-policy.conf
+version=$(dpkg-query -W -f '${Version}' vmscan-policy-dkms)
+timed "upgrade with dkms" apt-get install -y /root/vmscan-policy-dkms_*+next_all.deb
+now=$(dpkg-query -W -f '${Version}' vmscan-policy-dkms)
+[[ $now != "$version" ]] || fail "the version is still $version"
+[[ $(dkms status -m vmscan_policy) == "vmscan_policy/$now, "*installed ]] || fail "dkms has $(dkms status)"
+[[ $(</sys/module/vmscan_policy/version) == "$now" ]] || fail "$(</sys/module/vmscan_policy/version) is loaded"
+is_set flush batch || fail "the upgrade has lost the settings"
+[[ $(systemctl is-active vmscan-policy) == active ]] || fail "the unit is not active"
+
+apt-get purge -y vmscan-policy-dkms vmscan-policy-tools
+[[ ! -d /sys/module/vmscan_policy ]] || fail "the module is still loaded"
+# shellcheck disable=SC2086 # patterns
+! ls -d $left 2>/dev/null || fail "that was left behind"
+! dmesg | grep -E 'WARNING|BUG|Oops|stall|hung task' || fail "the kernel has complained"

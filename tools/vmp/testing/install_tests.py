@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a user of Debian does, in installations of it: the commands of README, and the packages."""
+
+import re
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from vmp.common import OUT, REPO, VERSION, Failure, run
+from vmp.guest.debian import (
+    checkout,
+    copy_tree,
+    inside,
+    installed,
+    make_disk,
+    make_tree,
+    run_script,
+)
+from vmp.guest.kernel import CONFIG, build_kernel
+from vmp.testing.package_tests import MODULE, NAME, TOOLS
+from vmp.testing.results import Report
+
+SCRIPTS = REPO / "tools" / "tests" / "debian"
+PLACE = "root/vmscan-policy"  # of the checkout in a tree
+NEXT = f"{VERSION}+next"
+DKMS = ("dkms", "build-essential", "libelf-dev")
+STOCK_KERNEL = "linux-image-cloud-amd64"
+STOCK_HEADERS = "linux-headers-cloud-amd64"
+FIRST = "**On a test machine that runs Debian 13**"  # how README begins to tell what to do
+README_TIMEOUT, UPGRADE_TIMEOUT = 5400, 3600  # seconds: an emulated machine compiles there
+TOOK = re.compile(r"^took .*", re.MULTILINE)
+
+
+def readme_commands(text: str) -> list[str]:
+    """Return what README has root type on a machine that runs Debian 13."""
+    block = text.partition(FIRST)[2].partition("```console\n")[2].partition("```")[0]
+    commands = [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
+    if not commands:
+        raise Failure(f"README has no commands after {FIRST}")
+    return commands
+
+
+def put(tree: Path, files: list[Path], place: str = "root") -> None:
+    """Copy files into a directory of a tree."""
+    (tree / place).mkdir(parents=True, exist_ok=True)
+    for path in files:
+        shutil.copy(path, tree / place)
+
+
+def apt_install(tree: Path, *names: str) -> str:
+    """Install packages in a tree, with no more than they need; returns what was said."""
+    return inside(tree, "apt-get", "install", "-y", "--no-install-recommends", *names)
+
+
+def deb_of(target: str, package: str, version: str, source: Path = REPO) -> Path:
+    """Make a package as a user does; return it."""
+    run(["make", "-C", source, target], f"make {target}")
+    return source / "out" / f"{package}_{version}_all.deb"
+
+
+def next_version(directory: Path) -> Path:
+    """Return the module's package of a next version, made in a copy of the checkout."""
+    copy = directory / "next"
+    for path in checkout():
+        target = copy / path.relative_to(REPO)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    config = copy / "dkms.conf"
+    config.write_text(config.read_text().replace(f'"{VERSION}"', f'"{NEXT}"'))
+    return deb_of("module-deb", MODULE, NEXT, copy)
+
+
+def left_behind(tree: Path) -> list[str]:
+    """Return what is in a tree of the packages."""
+    patterns = (f"usr/src/{NAME}*", f"var/lib/dkms/{NAME}*", f"lib/modules/**/{NAME}*",
+                "etc/vmscan-policy*", "etc/systemd/system/**/vmscan-policy*",
+                "usr/lib/systemd/system/vmscan-policy*", "usr/share/*/vmscan-policy*")  # fmt: skip
+    return sorted(str(path.relative_to(tree)) for each in patterns for path in tree.glob(each))
+
+
+def stock_only(report: Report) -> None:
+    """Install the module's package where no kernel has the hooks, and take it away again."""
+    with report.check("debian-13, stock kernel: the module's package is installed, and says why"):
+        tree = copy_tree(make_tree("debian-13-plain", "trixie", STOCK_KERNEL), "stock") / "tree"
+        deb = deb_of("module-deb", MODULE, VERSION)
+        put(tree, [deb])
+        inside(tree, "apt-get", "update")
+        said = apt_install(tree, STOCK_HEADERS, f"/root/{deb.name}")
+        state = inside(tree, "dpkg-query", "-W", "-f", "${db:Status-Abbrev}", MODULE).strip()
+        if state != "ii" or "there is no module yet" not in said:
+            raise Failure(f"the package is in the state '{state}', and this was said:\n{said}")
+        inside(tree, "apt-get", "purge", "-y", MODULE)
+        if left := left_behind(tree):
+            raise Failure(f"left behind: {', '.join(left)}")
+
+
+def native_time(report: Report, described: Path, place: Path) -> None:
+    """Report how long this machine takes for what an emulated one takes an hour for."""
+    tree = copy_tree(place, "native") / "tree"
+    for path in checkout():
+        put(tree, [path], f"{PLACE}/{path.relative_to(REPO).parent}")
+    shutil.copytree(described, tree / PLACE / "described", dirs_exist_ok=True)
+    release = (described / "release").read_text().strip()
+    begin = time.monotonic()
+    inside(tree, "apt-get", "update")
+    apt_install(tree, "gcc", "make", "quilt", "xz-utils", "libelf-dev", f"linux-headers-{release}")
+    fetched = time.monotonic()
+    inside(tree, f"/{PLACE}/tools/livepatch", "build", "--described", f"/{PLACE}/described")
+    report.note(
+        f"debian-13-plain: packages {fetched - begin:.0f} s, livepatch and module "
+        f"{time.monotonic() - fetched:.0f} s, on this machine"
+    )
+
+
+def readme(report: Report) -> None:
+    """Do on a stock Debian 13 what README says, from a clone to a policy that is switched."""
+    with report.check("debian-13-plain: the commands of README, from git clone to uninstall"):
+        place = make_tree("debian-13-plain", "trixie", STOCK_KERNEL)
+        log = OUT / "test-readme.log"
+        commands = OUT / "readme-commands"
+        commands.write_text("\n".join(readme_commands((REPO / "README.md").read_text())) + "\n")
+        more = {"commands": commands}
+        result = run_script(installed(place), SCRIPTS / "readme.sh", log, README_TIMEOUT, more)
+        for line in TOOK.findall(log.read_text()):
+            report.note(f"debian-13-plain, emulated: {line}")
+        native_time(report, result, place)
+
+
+def hooked(directory: Path) -> list[Path]:
+    """Return the packages of a kernel with the hooks that an emulated Debian boots in seconds."""
+    config = directory / "config"
+    parts = [build_kernel(None, "plain") / "config", CONFIG / "deb-guest.config"]
+    config.write_text("".join(part.read_text() for part in parts))
+    with suppress(FileNotFoundError):
+        for old in OUT.glob("linux-*.deb"):
+            old.unlink()
+    run(["make", "-C", REPO, "kernel-deb", f"KCONFIG={config}"], "make kernel-deb")
+    return sorted(OUT.glob("linux-*.deb"))
+
+
+def packaged(report: Report, directory: Path) -> None:
+    """Boot a Debian 12 with packages of all: settings at boot, KUnit, upgrade, removal."""
+    with report.check("debian-12, packages: settings at boot, KUnit, upgrade, removal"):
+        kernels = hooked(directory)
+        debs = [deb_of("module-deb", MODULE, VERSION), deb_of("tools-deb", TOOLS, VERSION)]
+        following = next_version(directory)
+        place = copy_tree(make_tree("debian-12", "bookworm", *DKMS), "packaged")
+        tree = place / "tree"
+        put(tree, [*kernels, *debs, following])
+        inside(tree, "apt-get", "update")
+        apt_install(tree, *(f"/root/{deb.name}" for deb in kernels))
+        apt_install(tree, *(f"/root/{deb.name}" for deb in debs))
+        release = next(tree.glob("boot/vmlinuz-*")).name.removeprefix("vmlinuz-")
+        if not list(tree.glob(f"lib/modules/{release}/updates/dkms/{NAME}.ko*")):
+            raise Failure(f"dkms has built no module for {release}")
+        (tree / "etc/vmscan-policy.conf").write_text("flush=batch\nflsh=batch\nscan=budget\n")
+        inside(tree, "systemctl", "enable", "vmscan-policy.service")
+        for path in checkout():
+            put(tree, [path], f"{PLACE}/{path.relative_to(REPO).parent}")
+        inside(tree, "make", "-C", f"/{PLACE}", f"KDIR=/lib/modules/{release}/build")
+        make_disk(place)
+        log = OUT / "test-packaged.log"
+        run_script(installed(place), SCRIPTS / "packaged.sh", log, UPGRADE_TIMEOUT, {})
+        for line in TOOK.findall(log.read_text()):
+            report.note(f"debian-12, emulated: {line}")
+
+
+def run_all(report: Report, _full: bool) -> None:
+    """Install everything in every way that README has."""
+    stock_only(report)
+    directory = OUT / "install"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    packaged(report, directory)
+    readme(report)
