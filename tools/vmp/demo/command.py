@@ -20,6 +20,7 @@ from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import only, policies
 from vmp.guest.sources import KERNEL_HELP
 
+THREADS = "tools/ab --workload threads --zram 3G --slices 20 --warmup 5"
 VM = "tools/ab --zram 512M --memory 64M"
 PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seconds 3"
 DISK = "2G:2000"  # what pressure keeps its file on
@@ -33,8 +34,10 @@ def commands(offered: dict[str, list[str]]) -> dict[str, str]:
     old = "v6.12" if "v6.12" in offered["scan"] else "stock"
     everything = only(ALL, offered)
     return {
-        "mglru": f"{VM} --lru mglru",
-        "classic": f"{VM} --lru classic",
+        "threads": f"{THREADS} --lru mglru",
+        "threads-1g": f"{THREADS} --lru mglru --memory 1G",
+        "threads-classic": f"{THREADS} --lru classic",
+        "mglru": f"{VM} --lru mglru --slices 24",
         "scan": f"{PRESSURE} --a scan={old} --b scan=budget,aging=continue",
         "trace": f"{VM} --lru mglru --a trace=0 --b trace=1 --set {everything} "
         "--slices 24 --seconds 4",
