@@ -47,7 +47,7 @@ def commands(offered: dict[str, list[str]]) -> dict[str, str]:
 def recorded(offered: dict[str, list[str]]) -> str:
     """Return the run to record: shorter, as single events are to be seen, no small differences."""
     sides = f"--a {only(STOCK, offered)} --b {only(ALL, offered)}"
-    return f"{VM} --lru mglru {sides} --slices 12 --stalls"
+    return f"{VM} --lru mglru {sides} --slices 24 --seconds 1 --stalls"
 
 
 def step(title: str, command: list[str], guests: int = 1) -> None:
