@@ -4,7 +4,7 @@ RELEASE := $(shell uname -r)
 KDIR ?= /lib/modules/$(RELEASE)/build
 VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
-# As in KERNEL=7.3: a series or a point release that the demo and the tests are to use.
+# As in KERNEL=7.3: a series or a point release that demo, bench and the tests are to use.
 export VMP_KERNEL = $(KERNEL)
 
 modules modules_install clean: headers
@@ -25,14 +25,18 @@ help:
 	@echo 'kernel-deb       packages of a kernel with the hooks, in out/;'
 	@echo '                 KCONFIG=/boot/config-$(RELEASE)'
 	@echo 'demo             what the policies save, in a guest'
+	@echo 'bench            the published experiments, in guests; NAME=x runs one'
 	@echo 'test             what a change can break'
 	@echo 'test-full        every release, patch and setting, and the mutants, too'
 	@echo 'setup            installs what demo, test and kernel-deb need'
 	@echo 'kernelshark      the plugin for KernelShark'
-	@echo 'KERNEL=7.3 has demo, test and kernel-deb use another kernel than 6.12.'
+	@echo 'KERNEL=7.3 has demo, bench, test and kernel-deb use another kernel than 6.12.'
 
 demo: setup
 	tools/demo
+
+bench: setup
+	tools/bench run $(NAME)
 
 # What a change can break. test-full: every release, patch and setting, and the mutants.
 test: setup
@@ -86,5 +90,5 @@ dkms-remove:
 	done
 	rm -rf /usr/src/vmscan_policy-*
 
-.PHONY: modules modules_install clean headers help demo test test-full setup kernelshark \
+.PHONY: modules modules_install clean headers help demo bench test test-full setup kernelshark \
 	kernel-deb module-deb tools-deb dkms-install dkms-remove

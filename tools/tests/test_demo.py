@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from vmp.common import Failure
 from vmp.demo import large
-from vmp.demo.command import commands, script_of, step
+from vmp.demo.command import commands
 from vmp.demo.verdicts import TITLES, closing, verdict
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import only
+from vmp.guest.steps import script_of, step
 
 OFFERED = {
     "flush": ["stock", "batch"],

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import vmp.bench.command
 import vmp.demo.command
 import vmp.guest.building
 import vmp.guest.command
@@ -24,10 +25,11 @@ FLOORS = (
     {"control", "guest"},
     {"ab", "doctor"},
     {"livepatch", "record", "report"},
-    {"vmscanctl", "demo", "testing"},
+    {"vmscanctl", "bench", "demo", "testing"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 OTHERS = (
+    vmp.bench.command.COMMAND,
     vmp.demo.command.COMMAND,
     vmp.guest.building.COMMAND,
     vmp.guest.command.COMMAND,

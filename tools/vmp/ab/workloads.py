@@ -51,7 +51,7 @@ class Workload:
     swap: str = "any"  # "needed", "none" (it gets none) or "any"
     disk: str = ""  # the file system of the disk that it works on, if it does
     progress: Callable[[str], float | None] | None = None  # parses {progress}; None: no such file
-    pages_out: bool = False  # reclaims its memory itself: there is no limit to meet
+    pages_out: bool = False  # reclaims its memory itself, or needs none: no limit is met
     # Keys of what it is there to tell: the primary figures unless others are named.
     primary: tuple[str, ...] = ("reclaim_flushes_per_1000", "scanned_per_stolen")
 
@@ -157,6 +157,14 @@ WORKLOADS = {
         "--file {directory}/file --size 64",
         "large folios of a file of 64 MiB, mapped, written and read",
         limit="32M",
+    ),
+    "small-writes": Workload(
+        command=tuple("{programs}/writes --progress {progress}".split()),
+        program="make",
+        title="writes of 1 KiB to 64 KiB of a file in memory",
+        progress=parse_progress,
+        pages_out=True,
+        primary=("instructions_per_1000",),
     ),
 }
 

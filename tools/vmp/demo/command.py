@@ -3,8 +3,6 @@
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,13 +10,13 @@ from typing import Any
 
 from vmp.ab.table import render
 from vmp.ab.workloads import ALL, STOCK
-from vmp.common import OUT, REPO, Command, Failure, Parser
+from vmp.common import OUT, REPO, Command, Parser
 from vmp.demo import large
 from vmp.demo.verdicts import TITLES, closing, verdict
 from vmp.guest.kernel import name_kernel
-from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import only, policies
 from vmp.guest.sources import KERNEL_HELP
+from vmp.guest.steps import measure, step
 
 THREADS = "tools/ab --workload threads --zram 3G --slices 20 --warmup 5"
 VM = "tools/ab --zram 512M --memory 64M"
@@ -26,7 +24,6 @@ PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seco
 DISK = "2G:2000"  # what pressure keeps its file on
 GUEST_TIMEOUT = 1500  # seconds
 LARGE_TIMEOUT = 900
-GUESTS = 3  # so many may be needed for one step
 
 
 def commands(offered: dict[str, list[str]]) -> dict[str, str]:
@@ -50,20 +47,6 @@ def recorded(offered: dict[str, list[str]]) -> str:
     return f"{VM} --lru mglru {sides} --slices 24 --seconds 1 --stalls"
 
 
-def step(title: str, command: list[str], guests: int = 1) -> None:
-    """Run one tool, whose progress goes to stderr; raise Failure when it fails.
-
-    Up to so many `guests` are started in all where QEMU loses one.
-    """
-    print(f"demo: {title}", file=sys.stderr, flush=True)
-    for _ in range(guests):
-        status = subprocess.run(command, cwd=REPO, stdout=subprocess.DEVNULL).returncode
-        if status != STALE_BREAKPOINT:
-            break
-    if status:
-        raise Failure(f"{title}: {command[0]} failed with status {status}, see above")
-
-
 def where(shown: Path) -> str:
     """Return what is left behind, and how to look at it."""
     return (
@@ -80,20 +63,6 @@ def arguments(parser: Parser) -> None:
         "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
     )
     parser.epilog = "Takes about fifteen minutes once the kernel is built."
-
-
-def script_of(runs: Mapping[Path, str]) -> str:
-    """Return a script of the commands whose files are not there yet."""
-    return " && ".join(f"{{ [ -s {path} ] || {run}; }}" for path, run in runs.items())
-
-
-def measure(what: str, options: list[str], runs: dict[Path, str], timeout: int) -> None:
-    """Run commands one after the other in a guest, each of which leaves a file in the end.
-
-    Another guest goes on where QEMU has lost one.
-    """
-    guest = ["tools/vm", *options, "--timeout", str(timeout), "--", "bash", "-c"]
-    step(what, [*guest, script_of(runs)], GUESTS)
 
 
 def saved(directory: Path, runs: Mapping[str, str]) -> dict[Path, str]:

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of the published experiments: their files, their verdicts and their pages."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vmp.ab.command import arguments, complete_args
+from vmp.ab.compare import sections
+from vmp.bench import command
+from vmp.bench.experiment import Experiment, Figure, find, names, parse
+from vmp.bench.page import render
+from vmp.bench.verdicts import (
+    CANNOT,
+    CHANGED,
+    DIRECTION,
+    MISSING,
+    NOT_SEEN,
+    OTHER_WAY,
+    OURS_ALONE,
+    REPRODUCED,
+    Measured,
+    verdict,
+)
+from vmp.common import REPO, Failure, Parser, Usage
+from vmp.guest.command import options as vm_options
+
+GOOD = """
+title = "T"
+about = "A"
+published = "P"
+ab = "--a flush=stock --b flush=batch"
+runs = { one = "--lru mglru", two = "--lru classic" }
+[emulated]
+vm = "--cpus 2"
+ab = "--memory 64M --seconds 4"
+command = "exec true"
+[real]
+ab = "--memory 1G"
+[[figures]]
+what = "operations"
+row = "operations_per_second"
+published = 20
+runs = ["one"]
+"""
+# All that a run can have counted.
+COUNTED = {"stall_us", "instructions", "progress"}
+
+
+@pytest.mark.parametrize(
+    ("published", "percent", "p", "said"),
+    [
+        (-40, -41, 0.01, REPRODUCED),
+        (-40, -20, 0.049, REPRODUCED),
+        (-40, -19.9, 0.01, DIRECTION),
+        (-40, -60, 0.05, NOT_SEEN),
+        (-40, -60, None, NOT_SEEN),
+        (-40, 60, 0.01, OTHER_WAY),
+        (-40, 60, 0.2, NOT_SEEN),
+        (-40, None, None, MISSING),
+        (40, 20, 0.01, REPRODUCED),
+        (40, -20, 0.01, OTHER_WAY),
+        (0, 3, 0.2, REPRODUCED),
+        (0, 3, 0.01, CHANGED),
+        ("down", -3, 0.01, DIRECTION),
+        ("down", 3, 0.01, OTHER_WAY),
+        ("up", 3, 0.01, DIRECTION),
+        ("up", 3, 0.1, NOT_SEEN),
+        ("", 3, 0.01, OURS_ALONE),
+    ],
+)
+def test_verdicts(
+    published: float | str, percent: float | None, p: float | None, said: str
+) -> None:
+    figure = Figure("what", "row", published)
+    assert verdict(figure, percent, p, here=False) == said
+
+
+def test_what_an_emulator_can_not_show_is_judged_on_a_real_machine() -> None:
+    figure = Figure("what", "row", 10, cannot="it has no caches")
+    assert verdict(figure, 10, 0.01, here=False) == CANNOT
+    assert verdict(figure, 10, 0.01, here=True) == REPRODUCED
+
+
+def test_a_good_file() -> None:
+    experiment = parse("x", GOOD)
+    assert experiment.words("one", False, "f") == [
+        *"tools/ab --a flush=stock --b flush=batch --memory 64M --seconds 4 --lru mglru".split(),
+        *("--json", "f", "--", "sh", "-c", "exec true"),
+    ]
+    assert experiment.words("two", True, "f")[-4:] == ["--lru", "classic", "--json", "f"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('title = "T"', "", "title"),
+        ('title = "T"', 'titel = "T"', "unknown 'titel', allowed are ab, about"),
+        ("[real]", "[reel]", "unknown 'reel'"),
+        ('vm = "--cpus 2"', "cpus = 2", "emulated.*unknown 'cpus', allowed are ab, command"),
+        ('runs = ["one"]', 'runs = ["three"]', "names no run of it, 'three'"),
+        ('runs = ["one"]', 'against = "three"', "names no run of it, 'three'"),
+        ("published = 20", 'published = "more"', "is a number, up or down"),
+        ("published = 20", "published = ", "experiment x: .*line"),
+    ],
+)
+def test_a_bad_file(old: str, new: str, why: str) -> None:
+    assert old in GOOD
+    with pytest.raises(Failure, match=why):
+        parse("x", GOOD.replace(old, new))
+
+
+def test_an_unknown_experiment() -> None:
+    with pytest.raises(Usage, match="no experiment 'nonesuch': there are .*small-writes"):
+        find("nonesuch")
+
+
+def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
+    """Return ab's arguments of a run, checked as ab does."""
+    words = experiment.words(run, here, "f.json")
+    words = words[words.index("tools/ab") + 1 :]
+    parser = Parser()
+    arguments(parser)
+    end = words.index("--") if "--" in words else len(words)
+    args = parser.parse_args(words[:end])
+    args.command = words[end + 1 :]
+    complete_args(args)
+    return args
+
+
+@pytest.mark.parametrize("here", [False, True], ids=["guest", "here"])
+@pytest.mark.parametrize("name", names())
+def test_ab_takes_what_a_file_says(name: str, here: bool) -> None:
+    experiment = find(name)
+    for run in experiment.runs:
+        assert ab_args(experiment, run, here).slices >= 12
+    parser = Parser()
+    vm_options(parser)
+    parser.parse_args(experiment.emulated.vm.split())
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_file_names_rows_that_there_are(name: str) -> None:
+    experiment = find(name)
+    functions = [word for o in experiment.runs.values() for word in o.split()]
+    names = COUNTED | {f"function.{f}.{unit}" for word in functions for f in word.split(",")
+                       for unit in ("calls", "instructions")}  # fmt: skip
+    keys = {row.key for rows in sections(names).values() for row in rows}
+    assert experiment.figures
+    for figure in experiment.figures:
+        assert figure.row in keys, figure.row
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_file_names_what_is_there(name: str) -> None:
+    experiment = find(name)
+    assert not experiment.service or (REPO / "tools/experiments" / experiment.service).exists()
+    setup = (REPO / "tools/setup").read_text()
+    assert all(package in setup for package in experiment.needs)
+    assert experiment.title[-1] != "." and experiment.about and experiment.published
+
+
+def report(a: list[float], b: list[float]) -> dict[str, Any]:
+    """Return a report of ab whose slices did so many operations, in a second each."""
+    pairs = zip(a, b, strict=True)
+    values = [(side, value) for pair in pairs for side, value in zip("AB", pair, strict=True)]
+    return {
+        "settings": {
+            "a": "flush=stock", "b": "flush=batch", "both": "(nothing)", "memory_bytes": 64 << 20,
+            "slice_seconds": 1,
+        },
+        "environment": {"kernel": "6.12.117", "lru": "mglru", "cpus": 4},
+        "slices": [
+            {"side": side, "counters": {"progress": value, "seconds": 1}} for side, value in values
+        ],
+    }  # fmt: skip
+
+
+def results(**runs: dict[str, Any]) -> dict[str, Any]:
+    """Return a file of results."""
+    commands = dict.fromkeys(runs, "tools/ab")
+    return {
+        "format": 1, "experiment": "x", "command": "tools/bench run x", "here": False,
+        "vm": "--cpus 2", "commands": commands, "runs": runs,
+    }  # fmt: skip
+
+
+def test_a_page() -> None:
+    page = render(parse("x", GOOD), [results(one=report([100] * 6, [130.0] * 6))])
+    row = (
+        "| operations | 6.12.117 | 100 | 130 | +30.0 % | +30.0 to +30.0 % | 0.031 | +20.0 % "
+        f"| **{REPRODUCED}** |"
+    )
+    assert row in page
+    assert "$ tools/bench run x\n" in page
+
+
+def test_a_run_against_another() -> None:
+    """All slices of the one are A, those of the other B."""
+    figure = Figure("what", "operations_per_second", against="one")
+    other = report([100] * 6, [100.0] * 6)
+    found = Measured(figure, report([150] * 6, [150.0] * 6), other)
+    assert (found.before, found.after, found.percent) == (100, 150, 50)
+    assert found.p is not None and found.p < 0.001
+
+
+def test_a_figure_that_is_missing() -> None:
+    found = Measured(Figure("what", "stall_p99_ms"), report([1] * 6, [1.0] * 6), None)
+    assert (found.percent, found.p, found.interval()) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [(0, 0, REPRODUCED), (0, 1, CHANGED), (1, 0, CHANGED), (2, 2, REPRODUCED)],
+)
+def test_figures_that_are_0(before: float, after: float, said: str) -> None:
+    figure = Figure("what", "operations", 0)
+    found = Measured(figure, report([before] * 6, [after] * 6), None)
+    assert verdict(figure, found.percent, found.p, here=False) == said
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", json.dumps({"format": 1})):
+        (tmp_path / "f").write_text(text)
+        with pytest.raises(Failure, match="has no results of an experiment"):
+            command.load(tmp_path / "f")
+
+
+def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = parse("x", 'needs = ["nonesuch"]\n' + GOOD)
+    with pytest.raises(Failure, match="x needs nonesuch: run `tools/setup --bench`"):
+        command.require(experiment)
+
+
+def test_the_program() -> None:
+    done = subprocess.run([REPO / "tools/bench", "list"], capture_output=True, text=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == names()
+    done = subprocess.run([REPO / "tools/bench", "run", "x"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
+                   if path.parent.name in names()})  # fmt: skip
+
+
+@pytest.mark.parametrize("directory", MEASURED, ids=lambda path: path.name)
+def test_a_page_is_that_of_its_results(directory: Path) -> None:
+    """If this fails: tools/bench page docs/results/NAME/*.json."""
+    every = [command.load(path) for path in sorted(directory.glob("*.json"))]
+    page = command.PAGES / f"{directory.name}.md"
+    assert page.read_text() == render(find(directory.name), every)

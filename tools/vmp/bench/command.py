@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The published experiments: list them, run them in a guest or here, and make their pages."""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from vmp.bench.experiment import Experiment, find, names
+from vmp.bench.page import render
+from vmp.common import OUT, REPO, Command, Failure, Parser
+from vmp.control.debugfs import locate
+from vmp.guest.kernel import name_kernel
+from vmp.guest.sources import KERNEL_HELP, NAMED
+from vmp.guest.steps import measure, step
+
+TOOL = "bench"
+PAGES = REPO / "docs" / "results"
+SLOWER = 4  # a busy machine may take so many times the minutes
+FORMAT = 1
+
+
+def installed(package: str) -> bool:
+    """Tell if a Debian package is installed."""
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
+    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    return done.stdout == "installed"
+
+
+def require(experiment: Experiment) -> None:
+    """Raise Failure without a package that the experiment needs."""
+    missing = [package for package in experiment.needs if not installed(package)]
+    if missing:
+        raise Failure(
+            f"{experiment.name} needs {' and '.join(missing)}: run `tools/setup --bench`, "
+            "which installs that without starting a service"
+        )
+
+
+def files(experiment: Experiment, kernel: str | None) -> dict[str, Path]:
+    """Return the file that each run's result goes to, below the checkout; makes the directory."""
+    out = OUT / time.strftime(f"bench-{experiment.name}-{kernel or 'here'}-%Y%m%d-%H%M%S")
+    out.mkdir(parents=True)
+    return {run: out.relative_to(REPO) / f"{run}.json" for run in experiment.runs}
+
+
+def save(experiment: Experiment, paths: dict[str, Path], command: str, here: bool) -> Path:
+    """Put the runs' results in one file, without what follows from the rest; return its path."""
+    runs = {run: json.loads((REPO / path).read_text()) for run, path in paths.items()}
+    for report in runs.values():
+        del report["summary"]
+    results = {
+        "format": FORMAT,
+        "experiment": experiment.name,
+        "command": command,
+        "here": here,
+        "vm": "" if here else experiment.emulated.vm,
+        "commands": {
+            run: shlex.join(experiment.words(run, here, f"{run}.json")) for run in experiment.runs
+        },
+        "runs": runs,
+    }
+    kernel = next(iter(runs.values()))["environment"]["kernel"]
+    saved = OUT / TOOL / experiment.name / f"{kernel}{'-here' if here else ''}.json"
+    saved.parent.mkdir(parents=True, exist_ok=True)
+    saved.write_text(json.dumps(results, separators=(",", ":")) + "\n")
+    return saved
+
+
+def run_here(experiment: Experiment) -> Path:
+    """Run an experiment on this machine, at the published size."""
+    locate()
+    require(experiment)
+    paths = files(experiment, None)
+    for run, path in paths.items():
+        step(f"{experiment.name}, {run}", experiment.words(run, True, str(path)), tool=TOOL)
+    return save(experiment, paths, f"tools/bench run --here {experiment.name}", True)
+
+
+def run_in_guest(experiment: Experiment, kernel: str) -> Path:
+    """Run an experiment in a guest with that kernel."""
+    require(experiment)
+    name_kernel(kernel)
+    step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module"], tool=TOOL)
+    paths = files(experiment, Path(kernel).name)
+    runs = {
+        path: f"{shlex.join(experiment.words(run, False, str(path)))} >/dev/null"
+        for run, path in paths.items()
+    }
+    what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
+    timeout = SLOWER * 60 * experiment.minutes
+    measure(what, shlex.split(experiment.emulated.vm), runs, timeout, TOOL)
+    return save(experiment, paths, f"tools/bench run --kernel {kernel} {experiment.name}", False)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return a file of results; raise Failure for another file."""
+    try:
+        results: dict[str, Any] = json.loads(path.read_text())
+    except ValueError:
+        results = {}
+    if not isinstance(results, dict) or results.get("format") != FORMAT or "runs" not in results:
+        raise Failure(f"{path} has no results of an experiment: name a file that `bench run` saved")
+    return results
+
+
+def show(_args: argparse.Namespace) -> int:
+    """Print the experiments."""
+    width = max(map(len, names()))
+    for name in names():
+        experiment = find(name)
+        print(f"{name.ljust(width)}  {experiment.title} ({', '.join(experiment.kernels)})")
+    return 0
+
+
+def run_all(args: argparse.Namespace) -> int:
+    """Run experiments, all if none is named, and print their pages."""
+    wanted = [find(name) for name in args.name or names()]
+    for experiment in wanted:
+        if args.here:
+            saved = [run_here(experiment)]
+        else:
+            named = args.kernel or os.environ.get(NAMED)
+            saved = [
+                run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)
+            ]
+        print(render(experiment, [load(path) for path in saved]))
+        print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
+    return 0
+
+
+def make_pages(args: argparse.Namespace) -> int:
+    """Write the page of each experiment that the files are of."""
+    every: dict[str, list[dict[str, Any]]] = {}
+    for path in args.file:
+        results = load(path)
+        every.setdefault(results["experiment"], []).append(results)
+    for name, all_of_it in every.items():
+        page = PAGES / f"{name}.md"
+        page.write_text(render(find(name), all_of_it))
+        print(page)
+    return 0
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what bench takes."""
+    commands = parser.add_subparsers(dest="do", metavar="COMMAND", required=True)
+    add = commands.add_parser("list", help="name the experiments")
+    add.set_defaults(run=show)
+    add = commands.add_parser("run", help="run experiments, all if none is named")
+    add.add_argument("name", metavar="NAME", nargs="*", help="an experiment")
+    add.add_argument("--kernel", metavar="V", help=f"{KERNEL_HELP}, for the guest")
+    add.add_argument(
+        "--here", action="store_true", help="on this machine, at the published size; no guest"
+    )
+    add.set_defaults(run=run_all)
+    add = commands.add_parser("page", help="write the pages of results to docs/results")
+    add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="what run has saved")
+    add.set_defaults(run=make_pages)
+    parser.epilog = (
+        "Real services come from Debian's packages, which `tools/setup --bench` installs: "
+        "postgresql, mariadb-server-core, mariadb-client-core, sysbench. An experiment starts "
+        "them with data of its own, in its guest, and ends them."
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the command."""
+    status: int = args.run(args)
+    return status
+
+
+COMMAND = Command(
+    TOOL,
+    "Run the published experiments, and say which of their figures are seen again.",
+    arguments,
+    run,
+)

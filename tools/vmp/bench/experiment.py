@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An experiment: what was published, and what is run to see it again, read from a file of data."""
+
+import shlex
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from vmp.common import Failure, Usage, sources
+
+SUFFIX = ".toml"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of ours, one of the primary ones, and the change that was published."""
+
+    what: str  # in words
+    row: str  # of ab's table: its key
+    published: float | str = ""  # the change in percent, 0 for none; or only "up" or "down", or ""
+    runs: tuple[str, ...] = ()  # where it is looked at; () is everywhere
+    against: str = ""  # the run to compare the runs with, side for side; "" compares A and B
+    cannot: str = ""  # why an emulated guest can't show it
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large an experiment is, in an emulated guest or on a real machine."""
+
+    ab: str  # options of ab
+    vm: str = ""  # options of the guest
+    command: str = ""  # the workload, where ab has none of that name; for a shell
+    service: dict[str, str] = field(default_factory=dict)  # the environment of the service's script
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What one file says. `runs` are options of ab by the name of a run, one after the other."""
+
+    name: str
+    title: str
+    about: str
+    published: str  # what was published, by whom, under which conditions; in words
+    ab: str  # options of ab at any scale
+    emulated: Scale
+    real: Scale
+    figures: tuple[Figure, ...]
+    runs: dict[str, str] = field(default_factory=lambda: {"ab": ""})
+    kernels: tuple[str, ...] = ("6.12",)  # those that it is about
+    service: str = ""  # a script beside the file, which runs ab while the service is there
+    needs: tuple[str, ...] = ()  # Debian packages besides those of tools/setup
+    minutes: int = 5  # that it takes in the guest, about
+
+    def scale(self, here: bool) -> Scale:
+        """Return the size for this machine, or for a guest."""
+        return self.real if here else self.emulated
+
+    def words(self, run: str, here: bool, out: str) -> list[str]:
+        """Return the command that does one run, and leaves what was measured in the file `out`."""
+        scale = self.scale(here)
+        words = ["tools/ab", *shlex.split(f"{self.ab} {scale.ab} {self.runs[run]}"), "--json", out]
+        words += ["--", "sh", "-c", scale.command] if scale.command else []
+        if not self.service:
+            return words
+        settings = [f"{name}={value}" for name, value in scale.service.items()]
+        return ["env", *settings, f"tools/experiments/{self.service}", *words]
+
+
+def directory() -> Path:
+    """Return where the experiments' files are."""
+    return sources("experiments")
+
+
+def names() -> list[str]:
+    """Return the experiments that there are."""
+    return sorted(path.stem for path in directory().glob(f"*{SUFFIX}"))
+
+
+def made(kind: type, what: str, values: dict[str, Any]) -> Any:
+    """Return a `kind` of the file's values; raise Failure for a name that it has not."""
+    known = {f.name for f in fields(kind)}
+    if unknown := sorted(set(values) - known):
+        raise Failure(f"{what}: unknown '{unknown[0]}', allowed are {', '.join(sorted(known))}")
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise Failure(f"{what}: {str(error).partition(') ')[2] or error}") from None
+
+
+def parse(name: str, text: str) -> Experiment:
+    """Return the experiment that a file's text tells; raise Failure for what is wrong with it."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Failure(f"experiment {name}: {error}") from None
+    for scale in ("emulated", "real"):
+        if scale in values:
+            values[scale] = made(Scale, f"experiment {name}, [{scale}]", values[scale])
+    values["figures"] = tuple(
+        made(Figure, f"experiment {name}, [[figures]]", each) for each in values.get("figures", [])
+    )
+    found: Experiment = made(Experiment, f"experiment {name}", {"name": name, **values})
+    for figure in found.figures:
+        if isinstance(figure.published, str) and figure.published not in ("up", "down", ""):
+            raise Failure(f"experiment {name}: '{figure.what}': published is a number, up or down")
+        for run in {*figure.runs, *filter(None, [figure.against])} - set(found.runs):
+            raise Failure(f"experiment {name}: '{figure.what}' names no run of it, '{run}'")
+    return found
+
+
+def find(name: str) -> Experiment:
+    """Return an experiment; raise Usage for a name that there is not."""
+    if name not in names():
+        raise Usage(f"there is no experiment '{name}': there are {', '.join(names())}")
+    return parse(name, (directory() / f"{name}{SUFFIX}").read_text())
