@@ -228,6 +228,19 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
             command.load(tmp_path / "f")
 
 
+def test_what_is_saved_has_all_that_the_table_is_made_of() -> None:
+    slices = [
+        (piece["side"], piece["counters"]) for piece in report([1.0] * 6, [2.0] * 6)["slices"]
+    ]
+    for _, counters in slices:
+        counters |= {"vmstat.oom_kill": 1, "vmstat.pgfree": 1, "stats.scan.passes": 1}
+    whole = {"slices": [{"side": side, "counters": c} for side, c in slices], "summary": {}}
+    kept = command.trimmed(whole)
+    assert "summary" not in kept
+    for piece in kept["slices"]:
+        assert piece["counters"].keys() == {"progress", "seconds", "vmstat.oom_kill"}
+
+
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = parse("x", 'needs = ["nonesuch"]\n' + GOOD)
     with pytest.raises(Failure, match="x needs nonesuch: run `tools/setup --bench`"):

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from vmp.ab.compare import MODULE_COUNTERS, Metric, sections
 from vmp.bench.experiment import Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser
@@ -48,11 +49,26 @@ def files(experiment: Experiment, kernel: str | None) -> dict[str, Path]:
     return {run: out.relative_to(REPO) / f"{run}.json" for run in experiment.runs}
 
 
+def trimmed(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report without its table, and without counters that no row is made of.
+
+    Most are the module's own, and would be nine tenths of the file.
+    """
+    names = {name for piece in report["slices"] for name in piece["counters"]}
+    rows = [
+        row for title, part in sections(names).items() if title != MODULE_COUNTERS for row in part
+    ]
+    needed = {name for row in rows if isinstance(row, Metric) for name in (*row.parts, *row.per)}
+    slices = [
+        piece | {"counters": {k: v for k, v in piece["counters"].items() if k in needed}}
+        for piece in report["slices"]
+    ]
+    return {k: v for k, v in report.items() if k != "summary"} | {"slices": slices}
+
+
 def save(experiment: Experiment, paths: dict[str, Path], command: str, here: bool) -> Path:
-    """Put the runs' results in one file, without what follows from the rest; return its path."""
-    runs = {run: json.loads((REPO / path).read_text()) for run, path in paths.items()}
-    for report in runs.values():
-        del report["summary"]
+    """Put what the pages need of the runs' results in one file; return its path."""
+    runs = {run: trimmed(json.loads((REPO / path).read_text())) for run, path in paths.items()}
     results = {
         "format": FORMAT,
         "experiment": experiment.name,

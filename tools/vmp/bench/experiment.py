@@ -60,7 +60,7 @@ class Experiment:
         """Return the command that does one run, and leaves what was measured in the file `out`."""
         scale = self.scale(here)
         words = ["tools/ab", *shlex.split(f"{self.ab} {scale.ab} {self.runs[run]}"), "--json", out]
-        words += ["--", "sh", "-c", scale.command] if scale.command else []
+        words += ["--", "sh", "-c", scale.command.strip()] if scale.command else []
         if not self.service:
             return words
         settings = [f"{name}={value}" for name, value in scale.service.items()]
