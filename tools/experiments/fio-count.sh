@@ -9,7 +9,7 @@ shift 3
 # A file that fio makes is not in the page cache, and reclaim would begin late.
 dd if=/dev/zero of="$file" bs=1M count="${size%M}" conv=fsync status=none
 said=$(mktemp /run/fio.XXXXXX)
-fio --name=all --filename="$file" --size="$size" --bs="${kib}k" --direct=0 --invalidate=0 \
+fio --name=global --filename="$file" --size="$size" --bs="${kib}k" --direct=0 --invalidate=0 \
 	--time_based --runtime=30d --group_reporting --output-format=terse --terse-version=3 \
 	--status-interval=200ms --output="$said" "$@" &
 fio=$!

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from vmp.ab.compare import MODULE_COUNTERS, Metric, sections
 from vmp.bench.experiment import Experiment, find, names
 from vmp.bench.page import render
-from vmp.common import OUT, REPO, Command, Failure, Parser
+from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
 from vmp.guest.kernel import name_kernel
 from vmp.guest.sources import KERNEL_HELP, NAMED
@@ -89,8 +90,6 @@ def save(experiment: Experiment, paths: dict[str, Path], command: str, here: boo
 
 def run_here(experiment: Experiment) -> Path:
     """Run an experiment on this machine, at the published size."""
-    locate()
-    require(experiment)
     paths = files(experiment, None)
     for run, path in paths.items():
         step(f"{experiment.name}, {run}", experiment.words(run, True, str(path)), tool=TOOL)
@@ -99,7 +98,6 @@ def run_here(experiment: Experiment) -> Path:
 
 def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     """Run an experiment in a guest with that kernel."""
-    require(experiment)
     name_kernel(kernel)
     step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module"], tool=TOOL)
     paths = files(experiment, Path(kernel).name)
@@ -133,19 +131,35 @@ def show(_args: argparse.Namespace) -> int:
     return 0
 
 
+def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
+    """Run an experiment, on each kernel that it is about if none is named; print its page."""
+    if args.here:
+        saved = [run_here(experiment)]
+    else:
+        named = args.kernel or os.environ.get(NAMED)
+        saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
+    print(render(experiment, [load(path) for path in saved]))
+    print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
+
+
 def run_all(args: argparse.Namespace) -> int:
-    """Run experiments, all if none is named, and print their pages."""
+    """Run experiments, all if none is named; one that fails keeps no other from its run."""
+    if args.here and args.kernel:
+        raise Usage("--kernel is for the guest: leave it out with --here")
     wanted = [find(name) for name in args.name or names()]
+    if args.here:
+        locate()
     for experiment in wanted:
-        if args.here:
-            saved = [run_here(experiment)]
-        else:
-            named = args.kernel or os.environ.get(NAMED)
-            saved = [
-                run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)
-            ]
-        print(render(experiment, [load(path) for path in saved]))
-        print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
+        require(experiment)
+    failed = []
+    for experiment in wanted:
+        try:
+            run_one(experiment, args)
+        except Failure as failure:
+            print(f"{TOOL}: {failure}", file=sys.stderr, flush=True)
+            failed.append(experiment.name)
+    if failed:
+        raise Failure(f"{len(failed)} of {len(wanted)} were not measured: {', '.join(failed)}")
     return 0
 
 
