@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of the published experiments: their files, their verdicts and their pages."""
 
+import argparse
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -255,6 +257,72 @@ def test_the_program() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.fixture
+def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Let nothing run, but leave a result of each command that was to; return those."""
+    done: list[list[str]] = []
+
+    def step(_title: str, words: list[str], **_others: Any) -> None:
+        done.append(words)
+        if "--json" in words:
+            saved = tmp_path / words[words.index("--json") + 1]
+            saved.write_text(json.dumps(report([1.0] * 6, [1.5] * 6) | {"summary": {}}))
+
+    def measure(_title: str, vm: list[str], runs: dict[Path, str], *_others: Any) -> None:
+        done.append(vm)
+        for path, run in runs.items():
+            words = shlex.split(run.removesuffix(" >/dev/null"))
+            assert words[words.index("--json") + 1] == str(path)
+            step("", words)
+
+    monkeypatch.setattr(command, "REPO", tmp_path)
+    monkeypatch.setattr(command, "OUT", tmp_path / "out")
+    monkeypatch.setattr(command, "step", step)
+    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setattr(command, "name_kernel", lambda _name: None)
+    monkeypatch.setattr(command, "locate", lambda: None)
+    monkeypatch.setattr(command, "find", lambda name: parse(name, GOOD))
+    return done
+
+
+def namespace(**values: Any) -> argparse.Namespace:
+    """Return arguments of run."""
+    return argparse.Namespace(**{"name": ["x"], "kernel": None, "here": False} | values)
+
+
+def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run_all(namespace(kernel="7.3")) == 0
+    assert steps[:2] == [["tools/kernel", "module"], ["--cpus", "2"]]
+    assert [words[0] for words in steps[2:]] == ["tools/ab", "tools/ab"]
+    page = capsys.readouterr().out
+    assert f"| +50.0 to +50.0 % | 0.031 | +20.0 % | **{REPRODUCED}** |" in page
+    assert "$ tools/bench run --kernel 7.3 x\n" in page
+    assert page.endswith("Saved: out/bench/x/6.12.117.json\n")
+
+
+def test_a_run_here(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run_all(namespace(here=True)) == 0
+    assert [words[0] for words in steps] == ["tools/ab", "tools/ab"]
+    assert all("1G" in words for words in steps)
+    page = capsys.readouterr().out
+    assert "| 6.12.117, one, a real machine |" in page
+    assert page.endswith("Saved: out/bench/x/6.12.117-here.json\n")
+
+
+def test_one_that_fails_keeps_no_other_from_its_run(
+    steps: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(title: str, *_others: Any) -> None:
+        steps.append([title])
+        raise Failure("the guest stopped")
+
+    monkeypatch.setattr(command, "measure", measure)
+    with pytest.raises(Failure, match="2 of 2 were not measured: x, y"):
+        command.run_all(namespace(name=["x", "y"], kernel="7.3"))
+    assert [words[0][0] for words in steps if words[0] != "tools/kernel"] == ["x", "y"]
+    assert "the guest stopped" in capsys.readouterr().err
+
+
 MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
                    if path.parent.name in names()})  # fmt: skip
 
@@ -265,3 +333,4 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     every = [command.load(path) for path in sorted(directory.glob("*.json"))]
     page = command.PAGES / f"{directory.name}.md"
     assert page.read_text() == render(find(directory.name), every)
+    assert f"(results/{page.name})" in (REPO / "docs/results.md").read_text()
