@@ -90,7 +90,7 @@ def test_a_good_file() -> None:
     experiment = parse("x", GOOD)
     assert experiment.words("one", False, "f") == [
         *"tools/ab --a flush=stock --b flush=batch --memory 64M --seconds 4 --lru mglru".split(),
-        *("--json", "f", "--", "sh", "-c", "exec true"),
+        *("--json", "f", "--primary", "operations_per_second", "--", "sh", "-c", "exec true"),
     ]
     assert experiment.words("two", True, "f")[-4:] == ["--lru", "classic", "--json", "f"]
 
@@ -203,14 +203,47 @@ def test_a_run_against_another() -> None:
     """All slices of the one are A, those of the other B."""
     figure = Figure("what", "operations_per_second", against="one")
     other = report([100] * 6, [100.0] * 6)
-    found = Measured(figure, report([150] * 6, [150.0] * 6), other)
+    found = Measured(figure, [figure.row], report([150] * 6, [150.0] * 6), other)
     assert (found.before, found.after, found.percent) == (100, 150, 50)
     assert found.p is not None and found.p < 0.001
 
 
+def test_what_an_emulator_can_not_show_is_no_primary_figure_there() -> None:
+    experiment = parse("x", GOOD + 'cannot = "it is slow"\n')
+    assert experiment.primary("one", False) == []
+    assert experiment.primary("one", True) == ["operations_per_second"]
+
+
 def test_a_figure_that_is_missing() -> None:
-    found = Measured(Figure("what", "stall_p99_ms"), report([1] * 6, [1.0] * 6), None)
-    assert (found.percent, found.p, found.interval()) == (None, None, None)
+    found = Measured(Figure("what", "stall_p99_ms"), [], report([1] * 6, [1.0] * 6), None)
+    assert (found.percent, found.p, found.interval) == (None, None, None)
+
+
+def test_p_is_corrected_for_the_number_of_figures() -> None:
+    figures = [Figure("what", row) for row in ("operations_per_second", "ms_per_operation")]
+    primary = [figure.row for figure in figures]
+    one, two = (
+        Measured(figures[0], keys, report([1] * 6, [2.0] * 6), None).p
+        for keys in (primary[:1], primary)
+    )
+    assert one == 2 / 64 and two == 4 / 64
+
+
+def test_a_run_against_another_has_figures_of_its_own() -> None:
+    text = (
+        GOOD
+        + """
+[[figures]]
+what = "more"
+row = "scanned_per_stolen"
+runs = ["one"]
+against = "two"
+"""
+    )
+    experiment = parse("x", text)
+    assert experiment.primary("one", False) == ["operations_per_second"]
+    assert experiment.primary("one", False, "two") == ["scanned_per_stolen"]
+    assert experiment.primary("two", False) == []
 
 
 @pytest.mark.parametrize(
@@ -218,8 +251,8 @@ def test_a_figure_that_is_missing() -> None:
     [(0, 0, REPRODUCED), (0, 1, CHANGED), (1, 0, CHANGED), (2, 2, REPRODUCED)],
 )
 def test_figures_that_are_0(before: float, after: float, said: str) -> None:
-    figure = Figure("what", "operations", 0)
-    found = Measured(figure, report([before] * 6, [after] * 6), None)
+    figure = Figure("what", "operations_per_second", 0)
+    found = Measured(figure, [figure.row], report([before] * 6, [after] * 6), None)
     assert verdict(figure, found.percent, found.p, here=False) == said
 
 

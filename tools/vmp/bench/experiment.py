@@ -56,10 +56,18 @@ class Experiment:
         """Return the size for this machine, or for a guest."""
         return self.real if here else self.emulated
 
+    def primary(self, run: str, here: bool, against: str = "") -> list[str]:
+        """Return the rows that a run is looked at for, by itself or against another run."""
+        figures = (
+            f for f in self.figures if (not f.runs or run in f.runs) and f.against == against
+        )
+        return list(dict.fromkeys(f.row for f in figures if here or not f.cannot))
+
     def words(self, run: str, here: bool, out: str) -> list[str]:
         """Return the command that does one run, and leaves what was measured in the file `out`."""
         scale = self.scale(here)
         words = ["tools/ab", *shlex.split(f"{self.ab} {scale.ab} {self.runs[run]}"), "--json", out]
+        words += ["--primary", ",".join(keys)] if (keys := self.primary(run, here)) else []
         words += ["--", "sh", "-c", scale.command.strip()] if scale.command else []
         if not self.service:
             return words

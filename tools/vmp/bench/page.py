@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import Any
 
 from vmp.bench.experiment import Experiment, Figure
-from vmp.bench.verdicts import RULE, Measured, measured, verdict
+from vmp.bench.verdicts import CANNOT, RULE, Measured, measured, verdict
 
 WIDTH = 100
 HEAD = "| figure | where | A | B | ours | 95 % interval | p | published | verdict |"
@@ -44,7 +44,7 @@ def published(figure: Figure) -> str:
 
 def interval(found: Measured) -> str:
     """Return the interval of the change, in percent of A."""
-    ends = found.interval()
+    ends = found.interval
     return "-" if ends is None else f"{ends[0]:+.1f} to {ends[1]:+.1f} %"
 
 
@@ -58,10 +58,10 @@ def place(results: dict[str, Any], run: str) -> str:
 def rows(experiment: Experiment, results: dict[str, Any]) -> list[str]:
     """Return the table's rows of one file of results."""
     lines = []
-    for figure, run, found in measured(experiment, results["runs"]):
+    for figure, run, found in measured(experiment, results):
         where = place(results, f"{figure.against} and {run}" if figure.against else run)
-        p = "-" if found.p is None else f"{found.p:.2g}"
         said = verdict(figure, found.percent, found.p, results["here"])
+        p = "-" if found.p is None or said == CANNOT else f"{found.p:.2g}"
         ours = (number(found.before), number(found.after), percent(found.percent))
         cells = (figure.what, where, *ours, interval(found), p, published(figure), f"**{said}**")
         lines.append(f"| {' | '.join(cells)} |")
@@ -117,7 +117,8 @@ def render(experiment: Experiment, every: list[dict[str, Any]]) -> str:
     parts += [
         text(
             f"{RULE} The interval is that of the change per pair of neighbouring slices, in "
-            "percent of A; p is that of the signed-rank test over them."
+            "percent of A's typical slice; p is that of the signed-rank test over them, corrected "
+            "for the number of the run's figures."
         ),
         "## What was compared",
         "\n".join(compared(results) for results in every),

@@ -4,7 +4,7 @@
 import math
 from typing import Any
 
-from vmp.ab.compare import Effect, effects, summarize, with_stalls
+from vmp.ab.compare import summarize, with_stalls
 from vmp.bench.experiment import Experiment, Figure
 
 SIGNIFICANT = 0.05
@@ -70,31 +70,33 @@ def relative(before: float | None, after: float | None) -> float | None:
 class Measured:
     """What runs found of a figure: its row, and the interval of the change."""
 
-    def __init__(self, figure: Figure, report: dict[str, Any], other: dict[str, Any] | None):
-        slices = sides(report, other)
-        rows = (row for section in summarize(slices).values() for row in section)
+    def __init__(
+        self,
+        figure: Figure,
+        primary: list[str],
+        report: dict[str, Any],
+        other: dict[str, Any] | None,
+    ):
+        """Look a figure up; its p is corrected for the number of `primary` ones of the run."""
         keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
+        summary = summarize(sides(report, other), primary)
+        rows = (row for section in summary.values() for row in section)
         found = next((row for row in rows if row["key"] in keys), {})
         self.before: float | None = found.get("before")
         self.after: float | None = found.get("after")
         self.percent = relative(self.before, self.after)
-        self.p: float | None = found.get("p")
-        self.effect: Effect | None = effects(slices).get(found.get("key", ""))
-
-    def interval(self) -> tuple[float, float] | None:
-        """Return the interval of the change in percent of A; None for fewer than six pairs."""
-        effect = self.effect
-        if effect is None or effect.low is None or effect.high is None or not effect.a:
-            return None
-        return 100 * effect.low / effect.a, 100 * effect.high / effect.a
+        self.p: float | None = found.get("p_corrected")
+        low, high = found.get("low_percent"), found.get("high_percent")
+        self.interval = None if low is None or high is None else (low, high)
 
 
-def measured(experiment: Experiment, runs: dict[str, Any]) -> list[tuple[Figure, str, Measured]]:
-    """Return what was measured of each figure, run by run; `runs` are ab's reports by name."""
-    found = []
+def measured(experiment: Experiment, results: dict[str, Any]) -> list[tuple[Figure, str, Measured]]:
+    """Return what was measured of each figure, run by run."""
+    runs, here, found = results["runs"], results["here"], []
     for figure in experiment.figures:
         for name in figure.runs or experiment.runs:
             if name in runs and name != figure.against:
                 other = runs.get(figure.against) if figure.against else None
-                found.append((figure, name, Measured(figure, runs[name], other)))
+                primary = experiment.primary(name, here, figure.against)
+                found.append((figure, name, Measured(figure, primary, runs[name], other)))
     return found
