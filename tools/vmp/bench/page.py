@@ -117,8 +117,8 @@ def render(experiment: Experiment, every: list[dict[str, Any]]) -> str:
     parts += [
         text(
             f"{RULE} The interval is that of the change per pair of neighbouring slices, in "
-            "percent of A's typical slice; p is that of the signed-rank test over them, corrected "
-            "for the number of the run's figures."
+            "percent of A's typical slice, and so beyond 100 % where slices differ much; p is that "
+            "of the signed-rank test over them, corrected for the number of the run's figures."
         ),
         "## What was compared",
         "\n".join(compared(results) for results in every),
