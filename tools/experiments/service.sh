@@ -48,7 +48,8 @@ wait_for()
 	done
 }
 
-# count_rate: add up the rates that a load tells each second, and keep the sum in the progress file.
+# count_rate: add up the rates that a load tells each second. The progress file has a line for each:
+# one that is written anew is empty for long where memory is short.
 count_rate()
 {
 	local line sum=0 # of tenths
@@ -57,6 +58,6 @@ count_rate()
 		echo "$line"
 		[[ $line =~ tps:\ ([0-9]+)\.([0-9]) || $line =~ ([0-9]+)\.([0-9])\ tps ]] || continue
 		sum=$((sum + BASH_REMATCH[1] * 10 + BASH_REMATCH[2]))
-		echo "$((sum / 10)).$((sum % 10))" >"$PROGRESS"
+		echo "$((sum / 10)).$((sum % 10))" >>"$PROGRESS"
 	done
 }

@@ -36,7 +36,7 @@ serve()
 	while :; do
 		if choom -n 0 -- dd if=/dev/zero of="$DATA/file" bs=1M count="$MIB" status=none; then
 			done=$((done + MIB))
-			echo "$done" >"$PROGRESS"
+			echo "$done" >>"$PROGRESS"
 		fi
 	done
 }
