@@ -19,11 +19,13 @@ from vmp.bench.verdicts import (
     CHANGED,
     DIRECTION,
     MISSING,
+    NOISY,
     NOT_SEEN,
     OTHER_WAY,
     OURS_ALONE,
     REPRODUCED,
     Measured,
+    look_up,
     verdict,
 )
 from vmp.common import REPO, Failure, Parser, Usage
@@ -64,8 +66,6 @@ COUNTED = {"stall_us", "instructions", "progress"}
         (-40, None, None, MISSING),
         (40, 20, 0.01, REPRODUCED),
         (40, -20, 0.01, OTHER_WAY),
-        (0, 3, 0.2, REPRODUCED),
-        (0, 3, 0.01, CHANGED),
         ("down", -3, 0.01, DIRECTION),
         ("down", 3, 0.01, OTHER_WAY),
         ("up", 3, 0.01, DIRECTION),
@@ -76,14 +76,33 @@ COUNTED = {"stall_us", "instructions", "progress"}
 def test_verdicts(
     published: float | str, percent: float | None, p: float | None, said: str
 ) -> None:
-    figure = Figure("what", "row", published)
-    assert verdict(figure, percent, p, here=False) == said
+    found = Measured(1, 2, percent, None, p)
+    assert verdict(Figure("what", "row", published), found, here=False) == said
+
+
+@pytest.mark.parametrize(
+    ("interval", "p", "said"),
+    [
+        ((-9.9, 9.9), 0.2, REPRODUCED),
+        ((1, 2), 0.01, REPRODUCED),
+        ((-10, 9.9), 0.2, NOISY),
+        ((-9.9, 10), 0.2, NOISY),
+        ((1, 12), 0.01, CHANGED),
+        (None, None, NOISY),
+    ],
+)
+def test_no_change_was_published(
+    interval: tuple[float, float] | None, p: float | None, said: str
+) -> None:
+    found = Measured(1, 2, 1.5, interval, p)
+    assert verdict(Figure("what", "row", 0), found, here=False) == said
 
 
 def test_what_an_emulator_can_not_show_is_judged_on_a_real_machine() -> None:
     figure = Figure("what", "row", 10, cannot="it has no caches")
-    assert verdict(figure, 10, 0.01, here=False) == CANNOT
-    assert verdict(figure, 10, 0.01, here=True) == REPRODUCED
+    found = Measured(10, 11, 10, (9, 11), 0.01)
+    assert verdict(figure, found, here=False) == CANNOT
+    assert verdict(figure, found, here=True) == REPRODUCED
 
 
 def test_a_good_file() -> None:
@@ -146,7 +165,7 @@ def test_ab_takes_what_a_file_says(name: str, here: bool) -> None:
 @pytest.mark.parametrize("name", names())
 def test_a_file_names_rows_that_there_are(name: str) -> None:
     experiment = find(name)
-    functions = [word for o in experiment.runs.values() for word in o.split()]
+    functions = [word for o in [experiment.ab, *experiment.runs.values()] for word in o.split()]
     names = COUNTED | {f"function.{f}.{unit}" for word in functions for f in word.split(",")
                        for unit in ("calls", "instructions")}  # fmt: skip
     keys = {row.key for rows in sections(names).values() for row in rows}
@@ -203,7 +222,7 @@ def test_a_run_against_another() -> None:
     """All slices of the one are A, those of the other B."""
     figure = Figure("what", "operations_per_second", against="one")
     other = report([100] * 6, [100.0] * 6)
-    found = Measured(figure, [figure.row], report([150] * 6, [150.0] * 6), other)
+    found = look_up(figure, [figure.row], report([150] * 6, [150.0] * 6), other)
     assert (found.before, found.after, found.percent) == (100, 150, 50)
     assert found.p is not None and found.p < 0.001
 
@@ -215,7 +234,7 @@ def test_what_an_emulator_can_not_show_is_no_primary_figure_there() -> None:
 
 
 def test_a_figure_that_is_missing() -> None:
-    found = Measured(Figure("what", "stall_p99_ms"), [], report([1] * 6, [1.0] * 6), None)
+    found = look_up(Figure("what", "stall_p99_ms"), [], report([1] * 6, [1.0] * 6), None)
     assert (found.percent, found.p, found.interval) == (None, None, None)
 
 
@@ -223,7 +242,7 @@ def test_p_is_corrected_for_the_number_of_figures() -> None:
     figures = [Figure("what", row) for row in ("operations_per_second", "ms_per_operation")]
     primary = [figure.row for figure in figures]
     one, two = (
-        Measured(figures[0], keys, report([1] * 6, [2.0] * 6), None).p
+        look_up(figures[0], keys, report([1] * 6, [2.0] * 6), None).p
         for keys in (primary[:1], primary)
     )
     assert one == 2 / 64 and two == 4 / 64
@@ -252,8 +271,8 @@ against = "two"
 )
 def test_figures_that_are_0(before: float, after: float, said: str) -> None:
     figure = Figure("what", "operations_per_second", 0)
-    found = Measured(figure, [figure.row], report([before] * 6, [after] * 6), None)
-    assert verdict(figure, found.percent, found.p, here=False) == said
+    found = look_up(figure, [figure.row], report([before] * 6, [after] * 6), None)
+    assert verdict(figure, found, here=False) == said
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def rows(experiment: Experiment, results: dict[str, Any]) -> list[str]:
     lines = []
     for figure, run, found in measured(experiment, results):
         where = place(results, f"{figure.against} and {run}" if figure.against else run)
-        said = verdict(figure, found.percent, found.p, results["here"])
+        said = verdict(figure, found, results["here"])
         p = "-" if found.p is None or said == CANNOT else f"{found.p:.2g}"
         ours = (number(found.before), number(found.after), percent(found.percent))
         cells = (figure.what, where, *ours, interval(found), p, published(figure), f"**{said}**")

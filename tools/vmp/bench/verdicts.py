@@ -2,6 +2,7 @@
 """What a figure of ours says of one that was published."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from vmp.ab.compare import summarize, with_stalls
@@ -9,36 +10,59 @@ from vmp.bench.experiment import Experiment, Figure
 
 SIGNIFICANT = 0.05
 ENOUGH = 0.5  # of the published change
+EQUAL = 10  # percent: a change that is surely smaller is none
 
 REPRODUCED = "reproduced"
 DIRECTION = "same direction"
 NOT_SEEN = "not seen"
 OTHER_WAY = "the other way"
 CHANGED = "a change, none was published"
+NOISY = "too noisy to tell"
 CANNOT = "can't be seen here"
 OURS_ALONE = "no figure was published"
 MISSING = "no figure here"
 
 RULE = (
     f"*{REPRODUCED}*: a change in the published direction, with a p below {SIGNIFICANT}, of at "
-    "least half the published percentage; or, where no change was published, none with a p below "
-    f"{SIGNIFICANT}. *{DIRECTION}*: such a change, but a smaller one, or only the direction was "
-    f"published. *{NOT_SEEN}*: no change with a p below {SIGNIFICANT}. *{OTHER_WAY}*: one in the "
-    f"other direction. *{CANNOT}*: what the emulator does not have."
+    f"least half the published percentage. *{DIRECTION}*: such a change, but a smaller one, or "
+    f"only the direction was published. *{NOT_SEEN}*: no change with a p below {SIGNIFICANT}. "
+    f"*{OTHER_WAY}*: one in the other direction. *{CANNOT}*: what the emulator does not have. "
+    f"Where no change was published, *{REPRODUCED}* is an interval within {EQUAL} % either way, "
+    f"*{CHANGED}* another with a p below {SIGNIFICANT}, and *{NOISY}* any other."
 )
 
 
-def verdict(figure: Figure, percent: float | None, p: float | None, here: bool) -> str:
-    """Judge a change in percent with its `p`; `here` is a real machine."""
+@dataclass(frozen=True)
+class Measured:
+    """What runs found of a figure: A, B, and the change in percent with its interval and p."""
+
+    before: float | None
+    after: float | None
+    percent: float | None
+    interval: tuple[float, float] | None
+    p: float | None
+
+
+def no_change(found: Measured, significant: bool) -> str:
+    """Judge a figure for which no change was published."""
+    if found.percent == 0 or (
+        found.interval and -EQUAL < found.interval[0] and found.interval[1] < EQUAL
+    ):
+        return REPRODUCED
+    return CHANGED if significant else NOISY
+
+
+def verdict(figure: Figure, found: Measured, here: bool) -> str:
+    """Judge what was found of a figure; `here` is a real machine."""
+    percent, significant = found.percent, found.p is not None and found.p < SIGNIFICANT
     if figure.cannot and not here:
         return CANNOT
     if percent is None:
         return MISSING
     if figure.published == "":
         return OURS_ALONE
-    significant = p is not None and p < SIGNIFICANT
     if figure.published == 0:
-        return CHANGED if significant else REPRODUCED
+        return no_change(found, significant)
     if not significant:
         return NOT_SEEN
     if isinstance(figure.published, str):
@@ -67,27 +91,18 @@ def relative(before: float | None, after: float | None) -> float | None:
     return 100 * (after - before) / before if before else math.copysign(math.inf, after)
 
 
-class Measured:
-    """What runs found of a figure: its row, and the interval of the change."""
-
-    def __init__(
-        self,
-        figure: Figure,
-        primary: list[str],
-        report: dict[str, Any],
-        other: dict[str, Any] | None,
-    ):
-        """Look a figure up; its p is corrected for the number of `primary` ones of the run."""
-        keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
-        summary = summarize(sides(report, other), primary)
-        rows = (row for section in summary.values() for row in section)
-        found = next((row for row in rows if row["key"] in keys), {})
-        self.before: float | None = found.get("before")
-        self.after: float | None = found.get("after")
-        self.percent = relative(self.before, self.after)
-        self.p: float | None = found.get("p_corrected")
-        low, high = found.get("low_percent"), found.get("high_percent")
-        self.interval = None if low is None or high is None else (low, high)
+def look_up(
+    figure: Figure, primary: list[str], report: dict[str, Any], other: dict[str, Any] | None
+) -> Measured:
+    """Return what a run found of a figure; p is corrected for the number of `primary` ones."""
+    keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
+    summary = summarize(sides(report, other), primary)
+    rows = (row for section in summary.values() for row in section)
+    found = next((row for row in rows if row["key"] in keys), {})
+    before, after = found.get("before"), found.get("after")
+    low, high = found.get("low_percent"), found.get("high_percent")
+    interval = None if low is None or high is None else (low, high)
+    return Measured(before, after, relative(before, after), interval, found.get("p_corrected"))
 
 
 def measured(experiment: Experiment, results: dict[str, Any]) -> list[tuple[Figure, str, Measured]]:
@@ -98,5 +113,5 @@ def measured(experiment: Experiment, results: dict[str, Any]) -> list[tuple[Figu
             if name in runs and name != figure.against:
                 other = runs.get(figure.against) if figure.against else None
                 primary = experiment.primary(name, here, figure.against)
-                found.append((figure, name, Measured(figure, primary, runs[name], other)))
+                found.append((figure, name, look_up(figure, primary, runs[name], other)))
     return found

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# memory-disk.sh AB...: run ab with a disk of 512 MiB that is memory. While a load waits for another
+# one, a clock that counts instructions leaps ahead.
+set -euo pipefail
+
+control=/sys/class/zram-control
+[ -e $control ] || modprobe zram
+id=$(<$control/hot_add)
+trap 'echo "$id" >$control/hot_remove' EXIT
+echo 512M >"/sys/block/zram$id/disksize"
+"$@" --disk "/dev/zram$id"
