@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Threads of one process that write to pages of its memory at random, for ever. All of it is
- * written to once before: the first write to a page that was only read would copy the zero page,
- * and flush TLBs for that. The progress file is there from then on, and has the writes so far.
+ * written to once before they start: the first write to a page that was only read would copy the
+ * zero page, and flush TLBs for that. One thread does that, for which no other CPU is interrupted.
+ * The progress file is there from then on, and has the writes so far.
  *
  * A page holds one number and is zero otherwise, so that compressed swap stays small.
  */
@@ -30,13 +31,12 @@ static struct writer {
 
 static size_t nr_threads = 8, nr_pages = 128UL << 20 >> 12;
 static const char *progress;
-static pthread_barrier_t filled;
 static char *memory;
 
 static const char usage[] =
 "usage: threads [--threads N] [--size MIB] [--progress FILE]\n"
-"N threads, 8 unless given, fill MIB of memory together, 128 unless given, and then\n"
-"write to pages of it at random until killed. FILE has the writes after the filling.\n";
+"Fill MIB of memory, 128 unless given, then have N threads, 8 unless given, write to\n"
+"pages of it at random until killed. FILE has the writes after the filling.\n";
 
 static __attribute__((noreturn)) void die(const char *what)
 {
@@ -112,12 +112,8 @@ static uint64_t next_random(uint64_t *state)
 static void *write_pages(void *data)
 {
 	struct writer *writer = data;
-	size_t nr = writer - writers, page;
-	uint64_t state = nr + 1;
+	uint64_t state = writer - writers + 1;
 
-	for (page = nr; page < nr_pages; page += nr_threads)
-		write_page(page, page + 1);
-	pthread_barrier_wait(&filled);
 	for (;;) {
 		write_page(next_random(&state) % nr_pages, state);
 		__atomic_store_n(&writer->writes, writer->writes + 1, __ATOMIC_RELAXED);
@@ -156,13 +152,13 @@ int main(int argc, char **argv)
 		die("mmap");
 	/* Single pages, whatever is set; a kernel that has no others doesn't know the advice. */
 	madvise(memory, nr_pages * PAGE, MADV_NOHUGEPAGE);
-	pthread_barrier_init(&filled, NULL, nr_threads + 1);
+	for (i = 0; i < nr_pages; i++)
+		write_page(i, i + 1);
 	for (i = 0; i < nr_threads; i++) {
 		errno = pthread_create(&thread, NULL, write_pages, &writers[i]);
 		if (errno)
 			die("pthread_create");
 	}
-	pthread_barrier_wait(&filled);
 	for (;;) {
 		usleep(REPORT_USEC);
 		if (progress)
