@@ -128,15 +128,17 @@ def test_all_memory_is_written_to_before_threads_count(threads: Path, tmp_path: 
     program = subprocess.Popen(
         [threads, "--threads", "3", "--size", "8", "--progress", progress.path]
     )
-    writes = wait_for_more(progress, 0)
-    tasks = Path(f"/proc/{program.pid}/task")
-    found = {int(task.name): faults(task) for task in tasks.iterdir()}
-    assert len(found) == 4
-    assert found.pop(program.pid) >= 2048
-    assert sum(found.values()) < 200
-    wait_for_more(progress, writes)
-    program.kill()
-    program.wait()
+    try:
+        writes = wait_for_more(progress, 0)
+        tasks = Path(f"/proc/{program.pid}/task")
+        found = {int(task.name): faults(task) for task in tasks.iterdir()}
+        assert len(found) == 4
+        assert found.pop(program.pid) >= 2048
+        assert sum(found.values()) < 200
+        wait_for_more(progress, writes)
+    finally:
+        program.kill()
+        program.wait()
 
 
 @pytest.mark.parametrize(
