@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
-from vmp.guest.qemu import kvm_usable
+from vmp.guest.qemu import Machine, disk_options, kvm_usable, numa_options
 from vmp.guest.sources import KEYRING, say, suite_lines
 
 DEBIAN = CACHE / "debian"
 DISK_SIZE, RESULT_SIZE = "6G", 64 << 20
+HARDWARE = Machine(4, "3G")
 # Also what a machine that is tested on has: a load, and what a checkout is made with.
 PACKAGES = ("ca-certificates", "dbus", "git", "kmod", "initramfs-tools", "iproute2", "procps",
             "python3", "stress-ng", "systemd-sysv", "udev")  # fmt: skip
@@ -82,14 +83,17 @@ def make_tree(name: str, suite: str, *packages: str) -> Path:
     place = DEBIAN / name
     if os.geteuid():
         raise Failure("a Debian of its own can be installed by root alone")
+    chosen = ",".join([*PACKAGES, *packages])
     with locked(DEBIAN / f"{name}.lock"):
-        if not place.exists():
+        known = place / "packages"
+        if not known.exists() or known.read_text() != chosen:
+            shutil.rmtree(place, ignore_errors=True)
             say(f"installing {name}, a Debian of its own")
             part = DEBIAN / f".{name}"
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)
             (part / "sources").write_text("\n".join(suite_lines(suite)) + "\n")
-            chosen = ",".join([*PACKAGES, *packages])
+            (part / "packages").write_text(chosen)
             # What it mounts in the tree is gone with it, even if it is killed.
             words: Words = ["unshare", "--mount", "mmdebstrap", "--variant=minbase"]
             words += [f"--include={chosen}"]
@@ -130,13 +134,23 @@ def checkout() -> list[Path]:
     return [path for name in names if (path := REPO / name).exists()]
 
 
+def console(log: Path) -> Path:
+    """Return the file that gets what the kernel says, beside that of a script's output."""
+    return log.with_suffix(".console")
+
+
 def run_script(
-    machine: Installation, script: Path, log: Path, timeout: int, more: dict[str, Path]
+    machine: Installation,
+    script: Path,
+    log: Path,
+    timeout: int,
+    more: dict[str, Path],
+    hardware: Machine = HARDWARE,
 ) -> Path:
     """Run a script in a guest, next to a checkout and `more`, files and directories by name.
 
-    Returns the directory with what the script has put into `result`. Raises Failure with the end of
-    its output if it fails.
+    Its empty disk is /dev/vdd. Returns the directory with what the script has put into `result`.
+    Raises Failure with the end of its output if it fails.
     """
     with tempfile.TemporaryDirectory(dir=OUT) as name:
         job, result = Path(name) / "job", Path(name) / "result"
@@ -147,7 +161,7 @@ def run_script(
                 archive.add(path, place)
         with result.open("wb") as handle:
             handle.truncate(RESULT_SIZE)
-        boot(machine, job, result, log, timeout)
+        boot(machine, hardware, job, result, log, timeout)
         said = log.read_text(errors="replace")
         if f"{ENDED}0" not in said:
             raise Failure("\n".join([str(log), *said.splitlines()[-25:]]))
@@ -159,17 +173,26 @@ def run_script(
     return taken / "result"
 
 
-def boot(machine: Installation, job: Path, result: Path, log: Path, timeout: int) -> None:
+def boot(
+    machine: Installation, hardware: Machine, job: Path, result: Path, log: Path, timeout: int
+) -> None:
     """Run a guest to its end."""
     command: Words = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
     # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
-    command += ["-accel", "kvm" if kvm_usable() else "tcg,thread=single", "-cpu", "max"]
-    command += ["-smp", "4", "-m", "3G", "-serial", f"file:{log.with_suffix('.console')}"]
-    command += ["-serial", f"file:{log}"]
+    kvm = kvm_usable() and not hardware.icount
+    command += ["-accel", "kvm" if kvm else "tcg,thread=single", "-cpu", "max"]
+    command += ["-smp", str(hardware.cpus), "-m", hardware.memory]
+    command += ["-serial", f"file:{console(log)}", "-serial", f"file:{log}"]
     command += ["-kernel", machine.kernel, "-initrd", machine.initrd]
     command += ["-append", "root=/dev/vda rw console=ttyS0 norandmaps oops=panic panic=-1"]
     command += ["-drive", f"file={machine.disk},if=virtio,format=raw,snapshot=on"]
     command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
     for drive in (job, result):
         command += ["-drive", f"file={drive},if=virtio,format=raw"]
+    if hardware.disk:
+        *options, device = disk_options(hardware.disk, job.parent)
+        command += [*options, f"{device},addr=0x1e"]  # behind the others, as the fourth
+    if hardware.nodes > 1:
+        command += numa_options(hardware.nodes, hardware.cpus, hardware.memory)
+    command += ["-icount", "shift=0,sleep=off"] if hardware.icount else []
     run(["timeout", str(timeout), "setpriv", "--pdeathsig", "KILL", *command], "the guest")

@@ -2,10 +2,12 @@
 """On stock kernels of Debian's, booted as Debian boots: the hooks as a livepatch."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
-from vmp.common import OUT, REPO
+from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, checkout, inside, install, run_script
+from vmp.guest.qemu import Machine
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -22,6 +24,9 @@ KERNELS = {
     ),
 }
 TIMEOUT = 1500  # seconds
+ALONE = Machine(1, "2G", icount=True)  # its clocks count the instructions of one CPU
+COST = "cost: "  # how a line with figures begins
+Files = dict[str, Path]  # what a guest gets, by name
 
 
 def build(machine: Installation, described: Path) -> Path:
@@ -39,13 +44,32 @@ def build(machine: Installation, described: Path) -> Path:
     return machine.tree / built.strip().lstrip("/")
 
 
+def modules(paths: Iterable[Path], place: str) -> Files:
+    """Return files as a guest gets them, below `place`."""
+    return {f"{place}/{path.name}": path for path in paths if path.is_file()}
+
+
+def measure_cost(report: Report, name: str, machine: Installation, files: Files) -> None:
+    """Print what the livepatch costs reclaim while all policies are stock, in instructions."""
+    log = OUT / f"test-{name}-cost.log"
+    with report.check(f"{name}: what the livepatch costs is counted"):
+        run_script(machine, SCRIPTS / "cost.sh", log, TIMEOUT, files, ALONE)
+        told = [line for line in log.read_text().splitlines() if line.startswith(COST)]
+        for line in told:
+            report.note(f"{name}: {line.removeprefix(COST)}")
+        if not told:
+            raise Failure(f"no figures were printed: {log}")
+
+
 def run_all(report: Report, _full: bool) -> None:
     """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
     for name, packages in KERNELS.items():
         log = OUT / f"test-{name}.log"
+        files: Files = {}
         with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
             machine = install(name, "trixie", *packages, *BUILD)
             built = build(machine, run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {}))
-            cache = f"cache/vmscan-policy/livepatch/{built.name}"
-            files = {f"{cache}/{path.name}": path for path in built.iterdir() if path.is_file()}
+            files = modules(built.iterdir(), f"cache/vmscan-policy/livepatch/{built.name}")
             run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, files)
+        if files:
+            measure_cost(report, name, machine, files)
