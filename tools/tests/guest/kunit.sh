@@ -13,6 +13,7 @@ kunit_clean_up() {
 }
 trap kunit_clean_up EXIT
 
+modinfo kunit &>/dev/null || skip "CONFIG_KUNIT"
 [[ ${VMP_KUNIT_LOG:-} ]] || fail "VMP_KUNIT_LOG has to name files"
 modprobe kunit enable=1
 # Without a newline, which it takes for a part of the filter.

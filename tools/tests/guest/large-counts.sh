@@ -5,6 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_point unmap young
 tracing=/sys/kernel/tracing
+[[ -e $tracing/function_profile_enabled ]] || skip "CONFIG_FUNCTION_PROFILER"
 looks=$tracing/events/kprobes/vmp_look_around
 
 counts_clean_up() {

@@ -5,6 +5,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_point unmap young
+modprobe test_hmm 2>/dev/null || skip "CONFIG_TEST_HMM"
+[[ -e /sys/kernel/debug/gup_test ]] || skip "CONFIG_GUP_TEST"
 trap clean_up EXIT
 
 # run_large CASE: sets unmapped and checked to how many entries of it are handled in batches.
@@ -32,7 +34,6 @@ memcg_new
 swap_new
 xfs_new
 large_set always always
-modprobe test_hmm
 for setting in "${settings[@]}"; do
 	read -r lru cpus <<<"$setting"
 	set_lru "$lru"

@@ -10,12 +10,18 @@ CGROUPS=/sys/fs/cgroup
 BIN=${VMP_TEST_BIN:-}
 WORK=${VMP_TEST_WORK:-/run}
 FS=$WORK/fs
-slow_disk=/dev/vda
+slow_disk=${VMP_DISK:-/dev/vda}
 # For a test to make.
 instance=/sys/kernel/tracing/instances/vmp-test
 
 # The kernel's own reclaim loop, and the policies of the two points for it: scan, aging.
 scan_settings=("stock continue" "budget stop" "budget continue" "budget async")
+
+# skip REASON: the test needs what is not there.
+skip() {
+	echo "not there: $*"
+	exit 4
+}
 
 # has POINT: does this kernel have the point?
 has() { [[ -d $POLICY/$1 ]]; }
@@ -33,8 +39,7 @@ need_point() {
 	for point in "$@"; do
 		! has "$point" || continue
 		has_trait "${instead[$point]}" || fail "there is no $point, and the kernel has no trait for that"
-		echo "stock of this kernel does by itself what $point is for"
-		exit 4
+		skip "the point $point: stock of this kernel does by itself what that is for"
 	done
 }
 
@@ -343,8 +348,11 @@ swap_remove() {
 	if grep -q '^/dev/zram0 ' /proc/swaps; then
 		swapoff /dev/zram0
 	fi
-	echo 1 >/sys/block/zram0/reset
+	wait_until zram_reset || fail "zram0 is in use"
 }
+
+# udev looks into a device that has changed, and has it open meanwhile.
+zram_reset() { { echo 1 >/sys/block/zram0/reset; } 2>/dev/null; }
 
 # fs_new: an empty file system at $FS. Its sparse files fill the page cache
 # without a disk: what is read are holes.
@@ -362,11 +370,7 @@ fs_remove() {
 }
 
 # need_disk: skip the test in a guest without a disk.
-need_disk() {
-	[[ ! -b $slow_disk ]] || return 0
-	echo "there is no disk"
-	exit 4
-}
+need_disk() { [[ -b $slow_disk ]] || skip "an empty disk"; }
 
 # slow_new DEVICE|SIZE: a file system at $FS on that disk, which can be slow, or on one of
 # that size that is made of memory. Without a journal, which would be as slow.
@@ -495,9 +499,7 @@ clean_up() {
 # need_fault_module VARIABLE: skip the test without the faulty module that it names.
 need_fault_module() {
 	fault_dir=${!1:-}
-	[[ ! $fault_dir ]] || return 0
-	echo "$1 doesn't name the directory of a module built with it"
-	exit 4
+	[[ $fault_dir ]] || skip "a faulty module, whose directory $1 names"
 }
 
 load_fault_module() {

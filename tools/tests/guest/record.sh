@@ -21,10 +21,7 @@ record_clean_up() {
 }
 trap record_clean_up EXIT
 
-((${VMP_SCALE:-100} >= 50)) || {
-	echo "the plain kernel is enough for what is all in user space"
-	exit 4
-}
+((${VMP_SCALE:-100} >= 50)) || skip "the plain kernel, which is enough for what is all in user space"
 
 state() {
 	grep -H . "$POLICY"/flush/{policy,max_folios} "$TRACING"/{tracing_on,trace_clock,current_tracer}
