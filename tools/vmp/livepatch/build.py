@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vmp.common import REPO, Failure, Words, run
 from vmp.guest.hooks import hook_patches
-from vmp.guest.kernel import make_environment, push
+from vmp.guest.kernel import Edit, make_environment, push
 from vmp.guest.trial import original_files, touched
 from vmp.livepatch.kernel import OPTION, Target
 from vmp.livepatch.kpatch import Kpatch, find_kpatch
@@ -199,12 +199,16 @@ def link(target: Target, kpatch: Kpatch, directory: Path) -> None:
     run([*words, parts / f"{NAME}.ko", directory / f"{NAME}.ko"], "making the livepatch")
 
 
-def build_policies(target: Target, directory: Path) -> None:
-    """Build the module of the policies against the livepatch."""
-    place = directory / "module"
-    place.mkdir()
+def build_policies(target: Target, directory: Path, place: Path, *edits: Edit) -> Path:
+    """Build the module of the policies in `place`, against a livepatch; returns where it is.
+
+    The `edits` change its source files before.
+    """
+    place.mkdir(parents=True)
     for name in ("Kbuild", "dkms.conf", "module", "kunit"):
         run(["cp", "-r", REPO / name, place], "copying the module's sources")
+    for edit in edits:
+        edit.apply(place)
     kbuild(
         target,
         place,
@@ -213,7 +217,8 @@ def build_policies(target: Target, directory: Path) -> None:
         f"KCFLAGS=-I{directory / HOOKED / 'include'} -D{OPTION}=1",
         "modules",
     )
-    shutil.copyfile(place / f"{MODULE}.ko", directory / f"{MODULE}.ko")
+    run(["strip", "--strip-debug", place / f"{MODULE}.ko"], f"stripping {MODULE}.ko")
+    return place / f"{MODULE}.ko"
 
 
 def build(target: Target) -> Path:
@@ -229,9 +234,8 @@ def build(target: Target) -> Path:
     if not changed:
         raise Failure("no function differs with the hooks: is the option known?")
     link(target, kpatch, part)
-    build_policies(target, part)
-    for name in (NAME, MODULE):
-        run(["strip", "--strip-debug", part / f"{name}.ko"], f"stripping {name}.ko")
+    run(["strip", "--strip-debug", part / f"{NAME}.ko"], f"stripping {NAME}.ko")
+    shutil.copyfile(build_policies(target, part, part / "module"), part / f"{MODULE}.ko")
     about = {
         "release": target.release,
         "build_id": target.build_id,

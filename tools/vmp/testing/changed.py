@@ -10,7 +10,7 @@ GUESTS = ("slow", "plain", "debug")
 RULES = (
     (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "debian", "install",
      "mutants")),
-    (("tools/tests/guest/*",), ("static", *GUESTS, "mutants")),
+    (("tools/tests/guest/*",), ("static", *GUESTS, "debian", "mutants")),
     (("tools/vmp/testing/mutants.py",), ("static", "mutants")),
     (("README.md", "docs/tutorial.md", "tools/tests/docs.py", "tools/vmp/testing/docs_tests.py"),
      ("static", "docs")),
@@ -27,7 +27,8 @@ RULES = (
     (("tools/report", "tools/vmp/report/*", "tools/shark", "tools/kernelshark/*"),
      ("static", "recording")),
     (("tools/livepatch", "tools/vmp/livepatch/*", "tools/vmp/guest/debian.py",
-      "tools/tests/debian/*", "tools/vmp/testing/debian_tests.py"),
+      "tools/tests/debian/*", "tools/vmp/testing/debian_tests.py",
+      "tools/vmp/testing/livepatch_tests.py"),
      ("static", "debian", "install")),
     (("tools/vmp/testing/install_tests.py",), ("static", "install")),
     (("tools/tests/*", "tools/vmp/testing/*", "tools/vmp/demo/*", "tools/demo", "tools/bench",

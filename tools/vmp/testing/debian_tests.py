@@ -8,6 +8,7 @@ from pathlib import Path
 from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
+from vmp.testing import livepatch_tests
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -15,6 +16,9 @@ PLACE = "root/vmscan-policy"  # of the checkout in the tree
 # To build there. A guest is emulated, and compiles for a quarter of an hour what takes half a
 # minute here.
 BUILD = ("build-essential", "libelf-dev", "quilt", "xz-utils")
+# For the guest tests.
+TOOLS = ("dmsetup", "e2fsprogs", "fio", "mount", "trace-cmd", "xfsprogs")
+GUEST_TESTS = "debian-13"  # where these run
 # Kernels by the name of an installation: the image, and its headers.
 KERNELS = {
     "debian-13": ("linux-image-cloud-amd64", "linux-headers-cloud-amd64"),
@@ -26,7 +30,7 @@ KERNELS = {
 TIMEOUT = 1500  # seconds
 ALONE = Machine(1, "2G", icount=True)  # its clocks count the instructions of one CPU
 COST = "cost: "  # how a line with figures begins
-Files = dict[str, Path]  # what a guest gets, by name
+Files = livepatch_tests.Files
 
 
 def build(machine: Installation, described: Path) -> Path:
@@ -61,15 +65,30 @@ def measure_cost(report: Report, name: str, machine: Installation, files: Files)
             raise Failure(f"no figures were printed: {log}")
 
 
+def build_faults(machine: Installation) -> Files:
+    """Build the faulty modules that guest tests need, against what build() has built."""
+    faults = machine.tree / "root" / "faults"
+    shutil.rmtree(faults, ignore_errors=True)
+    script = (SCRIPTS / "faults.py").relative_to(REPO)
+    inside(machine, f"/{PLACE}/{script}", f"/{PLACE}/described", "/root/faults")
+    files: Files = {}
+    for directory in faults.iterdir():
+        files |= modules(directory.glob("*.ko"), f"faults/{directory.name}")
+    return files
+
+
 def run_all(report: Report, _full: bool) -> None:
     """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
     for name, packages in KERNELS.items():
         log = OUT / f"test-{name}.log"
         files: Files = {}
         with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
-            machine = install(name, "trixie", *packages, *BUILD)
+            machine = install(name, "trixie", *packages, *BUILD, *TOOLS)
             built = build(machine, run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {}))
             files = modules(built.iterdir(), f"cache/vmscan-policy/livepatch/{built.name}")
             run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, files)
-        if files:
-            measure_cost(report, name, machine, files)
+        if not files:
+            continue
+        measure_cost(report, name, machine, files)
+        if name == GUEST_TESTS:
+            livepatch_tests.run_all(report, name, machine, files | build_faults(machine))

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The guest tests on a stock kernel, with the hooks as a livepatch.
+set -euo pipefail
+export XDG_CACHE_HOME=$PWD/cache VMP_TEST_BIN=$PWD/programs VMP_DISK=/dev/vdd
+VMP_MODULE_DIR=$(dirname cache/vmscan-policy/livepatch/*/about.json)
+VMP_MODULE_DIR=$(realpath "$VMP_MODULE_DIR")
+export VMP_MODULE_DIR
+# Faulty builds of the module: faults/NAME has the one that VMP_FAULT_NAME is to name.
+for fault in faults/*/vmscan_policy.ko; do
+	[[ -e $fault ]] || continue
+	name=$(basename "$(dirname "$fault")")
+	name=${name^^}
+	export "VMP_FAULT_${name//-/_}=$(realpath "$(dirname "$fault")")"
+done
+# What starts by itself now and then is no part of a test.
+systemctl stop '*.timer'
+# Of its size and number as the tests want it.
+modprobe brd rd_nr=1
+modprobe loop
+modprobe zram
+vmscan-policy/tools/livepatch load
+# shellcheck disable=SC2046 # words
+vmscan-policy/tools/tests/guest/run $(<tests)
