@@ -15,6 +15,8 @@ for fault in faults/*/vmscan_policy.ko; do
 done
 # What starts by itself now and then is no part of a test.
 systemctl stop '*.timer'
+# As in our own guest: Debian has always, so that memory comes in folios of 2 MiB.
+echo madvise >/sys/kernel/mm/transparent_hugepage/enabled
 # Of its size and number as the tests want it.
 modprobe brd rd_nr=1
 modprobe loop
