@@ -6,16 +6,12 @@
 
 #include "../module/internal.h"
 
-#define NONE	VMP_FLOOR_NONE
-#define SMALL	VMP_FLOOR_SMALL
-#define ALWAYS	VMP_FLOOR_ALWAYS
-
 struct budget_case {
 	unsigned long evictable;
 	unsigned long unprotected;
 	int priority;
 	bool offline;
-	enum vmp_floor floor;
+	unsigned long floor;
 	unsigned long want;
 };
 
@@ -29,37 +25,42 @@ struct budget_case {
 
 static const struct budget_case budget_cases[] = {
 	/* the priority, rounded down */
-	SIZE(1 << 20, 12, NONE, 256),
-	SIZE(1 << 20, 6, NONE, 1 << 14),
-	SIZE(1 << 20, 0, NONE, 1 << 20),
-	SIZE(4095, 12, NONE, 0),
-	SIZE(ULONG_MAX, 12, NONE, ULONG_MAX >> 12),
-	/* the small floor: only where nothing is left, and never more than there is */
-	SIZE(31, 12, SMALL, 31),
-	SIZE(4095, 12, SMALL, 32),
-	SIZE(4096, 12, SMALL, 1),
-	/* the floor that always holds, but where there is nothing */
-	SIZE(0, 12, ALWAYS, 0),
-	SIZE(31, 0, ALWAYS, 32),
-	SIZE(ULONG_MAX, 0, ALWAYS, ULONG_MAX),
-	/* protection counts before the priority; the floor comes after it */
-	PROTECTED(1 << 20, 1 << 19, 12, NONE, 128),
-	PROTECTED(1 << 20, 32, 12, SMALL, 32),
-	PROTECTED(1 << 20, 32, 12, ALWAYS, 32),
-	PROTECTED(8, 32, 12, SMALL, 8),
+	SIZE(1 << 20, 12, 0, 256),
+	SIZE(1 << 20, 6, 0, 1 << 14),
+	SIZE(1 << 20, 0, 0, 1 << 20),
+	SIZE(4095, 12, 0, 0),
+	SIZE(ULONG_MAX, 12, 0, ULONG_MAX >> 12),
+	/* the floor, where the priority leaves less */
+	SIZE(4095, 12, 1, 1),
+	SIZE(1 << 16, 12, 15, 16),
+	SIZE(1 << 16, 12, 16, 16),
+	SIZE(1 << 16, 12, 17, 17),
+	SIZE(1 << 20, 12, 4096, 4096),
+	SIZE(ULONG_MAX, 0, 4096, ULONG_MAX),
+	/* and never more than there is */
+	SIZE(0, 12, 64, 0),
+	SIZE(31, 12, 64, 31),
+	SIZE(31, 0, 64, 31),
+	SIZE(64, 12, 64, 64),
+	SIZE(65, 12, 64, 64),
+	/* protection counts before the priority, and before the floor */
+	PROTECTED(1 << 20, 1 << 19, 12, 0, 128),
+	PROTECTED(1 << 20, 1 << 19, 12, 256, 256),
+	PROTECTED(1 << 20, 255, 12, 256, 255),
+	PROTECTED(1 << 20, 32, 12, 4096, 32),
+	PROTECTED(8, 32, 12, 64, 8),
 	/* a memcg that was removed: everything, whatever else there is */
-	OFFLINE(1 << 20, 32, 12, NONE, 1 << 20),
-	OFFLINE(8, 8, 12, ALWAYS, 8),
+	OFFLINE(1 << 20, 32, 12, 0, 1 << 20),
+	OFFLINE(8, 8, 12, 64, 8),
+	OFFLINE(0, 32, 12, 64, 0),
 };
 
 static void budget_desc(const struct budget_case *c, char *desc)
 {
-	static const char *const floors[] = { "none", "small", "always" };
-
 	snprintf(desc, KUNIT_PARAM_DESC_SIZE,
-		 "%lu pages, %lu unprotected, priority %d, floor %s%s",
+		 "%lu pages, %lu unprotected, priority %d, floor %lu%s",
 		 c->evictable, c->unprotected ?: c->evictable, c->priority,
-		 floors[c->floor], c->offline ? ", offline" : "");
+		 c->floor, c->offline ? ", offline" : "");
 }
 
 KUNIT_ARRAY_PARAM(budget, budget_cases, budget_desc);

@@ -176,13 +176,6 @@ enum vmp_flush {
 extern const struct vmp_point vmp_flush_point;
 
 /* scan.c */
-/* What a pass scans at least, when the priority leaves little or nothing. */
-enum vmp_floor {
-	VMP_FLOOR_NONE,
-	VMP_FLOOR_SMALL,
-	VMP_FLOOR_ALWAYS,
-};
-
 /* Why a pass ends. */
 enum vmp_end {
 	VMP_END_BUDGET,		/* the budget is used up */
@@ -224,7 +217,7 @@ extern const struct vmp_point vmp_scan_point;
 
 unsigned long vmp_scan_budget(unsigned long evictable,
 			      unsigned long unprotected, int priority,
-			      bool online, enum vmp_floor floor);
+			      bool online, unsigned long floor);
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
 			  enum vmp_aging aging, unsigned long budget);
 bool vmp_scan_walks(enum vmp_scan scan, enum vmp_aging aging, unsigned long traits);

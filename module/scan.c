@@ -24,7 +24,8 @@
 /* Pages of an eviction batch; at first MIN_LRU_BATCH, as in the stock loop. */
 #define STOCK_BATCH	64
 static unsigned int batch_pages = STOCK_BATCH;
-static unsigned int floor_choice = VMP_FLOOR_SMALL;
+/* Pages that a pass of "budget" scans at least. */
+static unsigned int floor_pages = 32;
 
 /* A pass of 0, 1, 2 to 3, 4 to 7, ... pages; the last bucket takes the rest. */
 #define NR_BUCKETS	16
@@ -74,28 +75,22 @@ static unsigned int bucket(unsigned long nr_pages)
  * @unprotected: those of them that memory.min and memory.low leave
  * @priority: of the pass
  * @online: the memcg has not been removed
- * @floor: what to scan at least
+ * @floor: what to scan at least, where there is as much that is unprotected
  *
- * Return: the number of pages. It may be more than @evictable with a floor; the
- * pass then ends when there is nothing left to scan.
+ * Return: the number of pages.
  */
 unsigned long vmp_scan_budget(unsigned long evictable,
 			      unsigned long unprotected,
 			      int priority, bool online,
-			      enum vmp_floor floor)
+			      unsigned long floor)
 {
-	unsigned long budget;
-
-	if (!online || !evictable)
+	if (!online)
 		return evictable;
 
-	budget = unprotected >> priority;
-	if (floor == VMP_FLOOR_SMALL && !budget)
-		budget = min(evictable, SWAP_CLUSTER_MAX);
-	if (floor == VMP_FLOOR_ALWAYS)
-		budget = max(budget, SWAP_CLUSTER_MAX);
+	/* the kernel's is SWAP_CLUSTER_MAX at least */
+	unprotected = min(unprotected, evictable);
 
-	return budget;
+	return max(unprotected >> priority, min(floor, unprotected));
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_budget);
 
@@ -173,12 +168,10 @@ static void trace_end(const struct vmscan_pass *pass, const struct vmp_pass_note
 /* Of the loop that made the last step. That of 6.12 may scan no more once it is to age. */
 static unsigned long pass_budget(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
 {
-	enum vmp_floor floor = READ_ONCE(floor_choice);
+	unsigned long floor = note->scan == VMP_SCAN_STOCK ? 0 : READ_ONCE(floor_pages);
 
 	if (note->scan == VMP_SCAN_6_12)
 		return note->to_age ? pass->nr_moved : note->budget;
-	if (note->scan == VMP_SCAN_STOCK)
-		floor = VMP_FLOOR_NONE;
 
 	return vmp_scan_budget(pass->begin_size, pass->unprotected, pass->priority,
 			       mem_cgroup_online(pass->memcg), floor);
@@ -353,23 +346,16 @@ static const struct vmp_number scan_batch = {
 	.value = &batch_pages,
 };
 
-static const char *const floor_names[] = {
-	[VMP_FLOOR_NONE] = "none",
-	[VMP_FLOOR_SMALL] = "small",
-	[VMP_FLOOR_ALWAYS] = "always",
-};
-
-static const struct vmp_option scan_floor = {
+static const struct vmp_number scan_floor = {
 	.path = "scan/floor",
-	.names = floor_names,
-	.nr_names = ARRAY_SIZE(floor_names),
-	.value = &floor_choice,
+	.max = VMSCAN_MAX_BATCH,
+	.value = &floor_pages,
 };
 
 static void scan_create_files(struct dentry *dir)
 {
 	vmp_create_number(dir, &scan_batch);
-	vmp_create_option(dir, &scan_floor);
+	vmp_create_number(dir, &scan_floor);
 	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
 }
 

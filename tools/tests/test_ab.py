@@ -155,7 +155,7 @@ def settings(tmp_path: Path) -> Control:
         "flush/policy": "[stock] batch\n",
         "flush/max_folios": "128\n",
         "flush/stats": "deferred 5\nlargest_batch 3\n",
-        "scan/floor": "none [small] always\n",
+        "scan/floor": "32\n",
         "scan/policy": "[stock]\n",
         "unmap/kinds": "[lazyfree] [anon] file\n",
         "unmap/policy": "[stock] batch\n",
@@ -193,8 +193,8 @@ def test_trace_events_are_a_setting_where_there_are_some(settings: Control) -> N
 def test_present_values_can_be_written_back(settings: Control) -> None:
     assert settings.get("flush") == "stock"
     assert settings.get("flush.max_folios") == "128"
-    assert settings.get("scan.floor") == "small"
-    settings.check([Assignment("scan.floor", "always")])
+    assert settings.get("scan.floor") == "32"
+    settings.check([Assignment("scan.floor", "64")])
 
 
 def test_several_names_are_joined(settings: Control) -> None:
@@ -220,8 +220,7 @@ def test_several_names_are_joined(settings: Control) -> None:
         ("other", "x", "flush"),
         ("profile", "min", "stock, max"),
         ("bypass", "yes", "decimal number"),
-        ("scan.floor", "[small]", "none, small, always"),
-        ("scan.floor", "1", "none, small, always"),
+        ("scan.floor", "small", "decimal number"),
         ("unmap.kinds", "lazyfree+shmem", "lazyfree, anon, file"),
         ("unmap.kinds", "anon+", "lazyfree, anon, file"),
         ("abi", "2", "bypass, profile, flush"),

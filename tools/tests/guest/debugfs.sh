@@ -92,7 +92,7 @@ declare -A loaded=(
 	[flush/observe]=0
 	[scan/policy]="[stock]${scans#stock}"
 	[scan/batch]=64
-	[scan/floor]="none [small] always"
+	[scan/floor]=32
 	[aging/policy]="stop [continue] async"
 	[aging/in_effect]="no: scan/policy is stock"
 	[writeback/policy]="[stock] feedback"
@@ -131,9 +131,9 @@ accept scan/policy stock "${scans/stock/[stock]}"
 for number in 1 4096 64; do
 	accept scan/batch "$number" "$number"
 done
-accept scan/floor none "[none] small always"
-accept scan/floor always "none small [always]"
-accept scan/floor small "none [small] always"
+for number in 0 1 4096 32; do
+	accept scan/floor "$number" "$number"
+done
 accept aging/policy stop "[stop] continue async"
 accept aging/policy async "stop continue [async]"
 accept aging/policy continue "stop [continue] async"
@@ -201,11 +201,13 @@ refuse flush/max_folios "$(printf '0%.0s' {1..65})" "$invalid" "$too_long"
 refuse scan/policy continue "$invalid" "scan/policy takes one of: $scans"
 has_trait budget || refuse scan/policy v6.12 "$invalid" "scan/policy takes one of: $scans"
 refuse scan/batch 0 "$range" "scan/batch takes a number from 1 to 4096"
-refuse scan/floor 32 "$invalid" "scan/floor takes one of: none small always"
+floor="scan/floor takes a number from 0 to 4096"
+refuse scan/floor 4097 "$range" "$floor"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
 # For as long as the log takes no more.
 pause 6
+refuse scan/floor small "$invalid" "$floor"
 refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
 if has writeback; then
 	refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"

@@ -148,10 +148,10 @@ set_throttle_random() {
 
 # Any of the settings, with any limit.
 set_scan_random() {
-	local floors=(none small always) scan aging
+	local scan aging
 
 	read -r scan aging <<<"${scan_settings[RANDOM % ${#scan_settings[@]}]}"
-	set_scan_floor "${floors[RANDOM % 3]}"
+	set_scan_floor $((RANDOM % 4097 >> RANDOM % 13))
 	set_scan_batch $(((RANDOM % 4096 >> RANDOM % 12) + 1))
 	set_scan "$scan" "$aging"
 }
@@ -461,7 +461,7 @@ load_end() {
 	rm "$WORK/load"
 }
 
-floor_before=$(chosen "$POLICY/scan/floor")
+floor_before=$(<"$POLICY/scan/floor")
 defrag_before=$(chosen "$THP/defrag")
 limits_before="$(</proc/sys/vm/dirty_ratio) $(</proc/sys/vm/dirty_background_ratio)"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What memory.low protects does not count for the budget of a pass, so reclaim from above
-# presses on the rest alone. test_memcontrol sees no more than where that ends.
+# What memory.low protects does not count for the budget of a pass, nor does a floor reach it:
+# reclaim from above presses on the rest alone. test_memcontrol sees no more than where that ends.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
@@ -11,21 +11,24 @@ child=$VMP_MEMCG/child
 size=64
 low=48
 
-# largest: of all passes, in pages of an lruvec that such a budget would be all of.
-largest() {
+# budgets: the largest, first in pages of an lruvec that such a budget would be all of.
+budgets() {
 	awk '
 		/ scan_begin: / {
 			for (i = 1; i <= NF; i++)
 				if (split($i, pair, "="))
 					field[pair[1]] = pair[2]
-			all = field["budget"] * 2 ^ field["priority"]
+			budget = field["budget"]
+			all = budget * 2 ^ field["priority"]
 			if (all > most)
 				most = all
+			if (budget > largest)
+				largest = budget
 		}
-		END { print most + 0 }' "$instance/trace"
+		END { print most + 0, largest + 0 }' "$instance/trace"
 }
 
-# try_low LOW: sets got.
+# try_low LOW: sets got and budget.
 try_low() {
 	(
 		echo "$BASHPID" >"$child/cgroup.procs"
@@ -34,8 +37,8 @@ try_low() {
 	echo "$1" >"$child/memory.low"
 	echo >"$instance/trace"
 	echo 4M >"$VMP_MEMCG/memory.reclaim" || fail "memory.low=$1: not all reclaimed"
-	got=$(largest)
-	echo "memory.low=$1 of ${size}M: budgets are those of $got pages at most"
+	read -r got budget < <(budgets)
+	echo "memory.low=$1 of ${size}M: budgets of $budget pages at most, as for $got pages at most"
 }
 
 memcg_new
@@ -47,7 +50,7 @@ mkdir "$instance"
 echo "cgroup == $(stat -c %i "$child")" >"$instance/events/vmscan_policy/scan_begin/filter"
 echo 1 >"$instance/events/vmscan_policy/scan_begin/enable"
 # Or the budget is the floor.
-set_scan_floor none
+set_scan_floor 0
 set_scan budget continue
 pages=$((size * 256))
 try_low 0
@@ -55,3 +58,9 @@ try_low 0
 ((got > pages * 3 / 4 && got <= pages * 5 / 4)) || fail "that is not the size"
 try_low "${low}M"
 ((got > 0 && got <= (size - low) * 256 * 5 / 4)) || fail "that is more than is left unprotected"
+set_scan_floor 4096
+try_low 0
+((budget == 4096)) || fail "that is not the floor"
+low=56
+try_low "${low}M"
+((budget > 0 && budget <= (size - low) * 256 * 5 / 4)) || fail "the floor reaches what is protected"

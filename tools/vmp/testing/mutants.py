@@ -105,13 +105,12 @@ MUTANTS = (
         "pass->begin_size, pass->priority,",
         "protection",
     ),
-    Mutant("priority-ignored", SCAN, "budget = unprotected >> priority;", "budget = unprotected;"),
+    Mutant("priority-ignored", SCAN, "max(unprotected >> priority,", "max(unprotected,"),
     Mutant(
-        "floors-swapped",
+        "floor-on-protected",
         SCAN,
-        '[VMP_FLOOR_SMALL] = "small",\n\t[VMP_FLOOR_ALWAYS] = "always",',
-        '[VMP_FLOOR_SMALL] = "always",\n\t[VMP_FLOOR_ALWAYS] = "small",',
-        "debugfs",
+        "min(floor, unprotected)",
+        "min(floor, evictable)",
     ),
     Mutant(
         "end-order",
