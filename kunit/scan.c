@@ -81,6 +81,7 @@ struct end_case {
 	enum vmp_end want;
 	enum vmp_aging aging;
 	unsigned long budget;
+	unsigned long floor;
 	struct vmscan_pass pass;
 	struct vmp_pass_note note;
 };
@@ -95,6 +96,7 @@ struct end_case {
 #define AGED(batches) \
 	.note.aged = true, .note.batches_before = 3, .pass.nr_batches = 3 + (batches)
 #define ENOUGH .pass.enough = true
+#define FLOOR(pages) .floor = pages
 #define ROOT .pass.root_reclaim = true
 #define DRY .pass.last = VMSCAN_EVICT
 
@@ -109,6 +111,17 @@ static const struct end_case end_cases[] = {
 	{ "enough", VMP_END_ENOUGH, PASS(100, 50, COLD, CONTINUE, ENOUGH) },
 	{ "enough, root", VMP_END_ENOUGH, PASS(100, 50, COLD, CONTINUE, ENOUGH, ROOT) },
 	{ "enough at once", VMP_END_ENOUGH, PASS(100, 0, COLD, CONTINUE, ENOUGH) },
+	{ "enough, below the floor", VMP_GO_ON,
+	  PASS(100, 50, COLD, CONTINUE, ENOUGH, FLOOR(51)) },
+	{ "enough, below the floor, root", VMP_GO_ON,
+	  PASS(100, 50, COLD, CONTINUE, ENOUGH, FLOOR(51), ROOT) },
+	{ "enough, at the floor", VMP_END_ENOUGH,
+	  PASS(100, 50, COLD, CONTINUE, ENOUGH, FLOOR(50)) },
+	{ "enough, below the floor, nothing cold: no aging for that", VMP_END_ENOUGH,
+	  PASS(100, 50, CONTINUE, ENOUGH, FLOOR(51)) },
+	{ "enough, below the floor, nothing scanned", VMP_END_NOTHING,
+	  PASS(100, 50, COLD, CONTINUE, ENOUGH, FLOOR(51), DRY) },
+	{ "below the floor", VMP_GO_ON, PASS(100, 50, COLD, CONTINUE, FLOOR(51)) },
 	{ "stop: aged", VMP_END_AGED, PASS(100, 50, COLD, STOP, AGED(0)) },
 	{ "stop: aged, root", VMP_END_AGED, PASS(100, 50, COLD, STOP, AGED(0), ROOT) },
 	{ "stop: not aged", VMP_GO_ON, PASS(100, 50, COLD, STOP) },
@@ -148,7 +161,7 @@ static void end_test(struct kunit *test)
 {
 	const struct end_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, vmp_scan_end(&c->pass, &c->note, c->aging, c->budget),
+	KUNIT_EXPECT_EQ(test, vmp_scan_end(&c->pass, &c->note, c->aging, c->budget, c->floor),
 			c->want);
 }
 

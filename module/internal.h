@@ -219,7 +219,7 @@ unsigned long vmp_scan_budget(unsigned long evictable,
 			      unsigned long unprotected, int priority,
 			      bool online, unsigned long floor);
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
-			  enum vmp_aging aging, unsigned long budget);
+			  enum vmp_aging aging, unsigned long budget, unsigned long floor);
 bool vmp_scan_walks(enum vmp_scan scan, enum vmp_aging aging, unsigned long traits);
 bool vmp_scan_ages(unsigned int scan, unsigned long traits);
 

@@ -100,18 +100,19 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_scan_budget);
  * @note: what else is known of it
  * @aging: the aging policy
  * @budget: pages it may scan
+ * @floor: pages that it scans although it has enough, if the budget allows
  *
  * A pass that finds nothing to scan goes on when no cold generation is left either:
- * aging, which comes before the batch, may then make one.
+ * aging, which comes before the batch, may then make one. Not if it has enough.
  *
  * Return: why it ends, or VMP_GO_ON.
  */
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
-			  enum vmp_aging aging, unsigned long budget)
+			  enum vmp_aging aging, unsigned long budget, unsigned long floor)
 {
 	bool dry = pass->last == VMSCAN_EVICT && !pass->done;
 
-	if (pass->enough)
+	if (pass->enough && (pass->nr_moved >= floor || !vmp_aging_cold(pass)))
 		return VMP_END_ENOUGH;
 	if (note->aged && aging == VMP_AGING_STOP)
 		return VMP_END_AGED;
@@ -165,16 +166,20 @@ static void trace_end(const struct vmscan_pass *pass, const struct vmp_pass_note
 	trace_scan_end(&where, vmp_own_id(note->id), pass, budget, end);
 }
 
+/* "budget" alone has one. */
+static unsigned long pass_floor(const struct vmp_pass_note *note)
+{
+	return note->scan == VMP_SCAN_STOCK ? 0 : READ_ONCE(floor_pages);
+}
+
 /* Of the loop that made the last step. That of 6.12 may scan no more once it is to age. */
 static unsigned long pass_budget(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
 {
-	unsigned long floor = note->scan == VMP_SCAN_STOCK ? 0 : READ_ONCE(floor_pages);
-
 	if (note->scan == VMP_SCAN_6_12)
 		return note->to_age ? pass->nr_moved : note->budget;
 
 	return vmp_scan_budget(pass->begin_size, pass->unprotected, pass->priority,
-			       mem_cgroup_online(pass->memcg), floor);
+			       mem_cgroup_online(pass->memcg), pass_floor(note));
 }
 
 static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
@@ -183,7 +188,8 @@ static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pa
 	if (note->scan == VMP_SCAN_6_12)
 		return vmp_scan_6_12_end(pass, note);
 
-	return vmp_scan_end(pass, note, to_vmp_set(pass->ops)->aging, budget);
+	return vmp_scan_end(pass, note, to_vmp_set(pass->ops)->aging, budget,
+			    pass_floor(note));
 }
 
 /* Of "budget", or standing in for stock. */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# memory.reclaim and memory.high take what was asked for; a loop of ours but v6.12 does
-# not take more than a batch beyond it, and the flush policy changes nothing about it.
+# memory.reclaim and memory.high take what was asked for; a loop of ours but v6.12 does not take
+# more than a batch and the floor beyond it, and the flush policy changes nothing about it.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 shmem=/dev/shm/vmp-test
@@ -54,7 +54,7 @@ check_reclaim() {
 	before=$(pages_stolen)
 	echo $((asked * 4096)) "${@:2}" >"$VMP_MEMCG/memory.reclaim" || fail "$label: not all reclaimed"
 	stolen=$(($(pages_stolen) - before))
-	judge "$label, memory.reclaim" "$asked" "$stolen" $((cluster - 1 + batch))
+	judge "$label, memory.reclaim" "$asked" "$stolen" $((cluster - 1 + batch + floor))
 	((stolen >= asked)) || fail "$label: success, but not all reclaimed"
 }
 
@@ -69,17 +69,17 @@ check_high_write() {
 	above=$(($(pages_used) - high))
 	stolen=$(($(pages_stolen) - before))
 	echo max >"$VMP_MEMCG/memory.high"
-	judge "$label, memory.high lowered" "$asked" "$stolen" $((cluster - 1 + batch))
+	judge "$label, memory.high lowered" "$asked" "$stolen" $((cluster - 1 + batch + floor))
 	((above <= 0)) || fail "$label: usage is $above pages above the new memory.high"
 }
 
 # A task that finds usage above the limit after a charge reclaims as much as it has
 # charged in this system call, 32 pages of readahead or two charges at most. So the
-# last time it can go that far, and a batch, below the limit; and at its end its own
+# last time it can go that far, a batch and the floor, below the limit; and at its end its own
 # pages, less than a MiB, are uncharged, too. What waits for CPUs can be above it.
 # How much is taken in all says less: it may be charged again at once.
 check_high_task() {
-	local asked=$1 high before stolen above slack=$((2 * charge + mib_pages + batch))
+	local asked=$1 high before stolen above slack=$((2 * charge + mib_pages + batch + floor))
 
 	truncate -s $((asked * 4096)) "$FS/more"
 	before=$(pages_stolen)
@@ -102,20 +102,21 @@ echo 0 >"$readahead"
 fs_new
 truncate -s "${size}M" "$FS/data"
 in_memcg dd if=/dev/urandom of="$shmem" bs=1M count="$size" status=none
-settings=("stock continue 64" "budget continue 1" "budget async 64")
+settings=("stock continue 64 0" "budget continue 1 0" "budget async 64 0" "budget continue 64 256")
 if full; then
 	settings=()
 	for setting in "${scan_settings[@]}"; do
-		settings+=("$setting 64")
-		# The other loops have batches of their own.
-		[[ $setting != budget* ]] || settings+=("$setting 1" "$setting 512")
+		settings+=("$setting 64 0")
+		# The other loops have batches of their own, and no floor.
+		[[ $setting != budget* ]] || settings+=("$setting "{"1 0","512 0","64 256"})
 	done
 fi
 for kind in shmem file; do
 	for setting in "${settings[@]}"; do
-		read -r scan aging batch <<<"$setting"
-		label="$kind, $scan $aging, batch $batch"
+		read -r scan aging batch floor <<<"$setting"
+		label="$kind, $scan $aging, batch $batch, floor $floor"
 		set_scan_batch "$batch"
+		set_scan_floor "$floor"
 		set_scan "$scan" "$aging"
 		read_stats before scan
 		fill "$kind"
@@ -140,6 +141,7 @@ done
 # was asked for fails the write, and half as much again is far too much. A group is no
 # larger than it may be.
 set_scan stock continue
+floor=0
 rm "$FS/data" # or its pages are taken
 set_policy batch
 fill shmem

@@ -90,7 +90,8 @@ MUTANTS = (
         ".max_take = 2 * READ_ONCE(batch_pages),",
         "reclaim-exact",
     ),
-    Mutant("never-enough", SCAN, "if (pass->enough)", "if (false)", "reclaim-exact"),
+    Mutant("never-enough", SCAN, "if (pass->enough &&", "if (false &&", "reclaim-exact"),
+    Mutant("floor-if-not-enough", SCAN, "pass->nr_moved >= floor ||", "true ||"),
     Mutant(
         "enough-of-all-nodes",
         PASS,
@@ -115,10 +116,12 @@ MUTANTS = (
     Mutant(
         "end-order",
         SCAN,
-        "\tif (pass->enough)\n\t\treturn VMP_END_ENOUGH;\n"
+        "\tif (pass->enough && (pass->nr_moved >= floor || !vmp_aging_cold(pass)))\n"
+        "\t\treturn VMP_END_ENOUGH;\n"
         "\tif (note->aged && aging == VMP_AGING_STOP)\n\t\treturn VMP_END_AGED;\n",
         "\tif (note->aged && aging == VMP_AGING_STOP)\n\t\treturn VMP_END_AGED;\n"
-        "\tif (pass->enough)\n\t\treturn VMP_END_ENOUGH;\n",
+        "\tif (pass->enough && (pass->nr_moved >= floor || !vmp_aging_cold(pass)))\n"
+        "\t\treturn VMP_END_ENOUGH;\n",
     ),
     Mutant(
         "unfair",
