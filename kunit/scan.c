@@ -76,6 +76,40 @@ static void budget_test(struct kunit *test)
 			c->want);
 }
 
+static const struct move_case {
+	unsigned long budget, moved, floor, batch, want;
+} move_cases[] = {
+	/* what is left, without a floor */
+	{ 100, 0, 0, 64, 100 },
+	{ 100, 99, 0, 64, 1 },
+	{ 1 << 20, 0, 0, 64, VMSCAN_MAX_BATCH },
+	/* a whole batch at least, with one */
+	{ 256, 0, 256, 64, 256 },
+	{ 256, 192, 256, 64, 64 },
+	{ 256, 210, 256, 64, 64 },
+	{ 256, 255, 256, 64, 64 },
+	{ 256, 255, 256, 1, 1 },
+	{ 8192, 0, 4096, 4096, VMSCAN_MAX_BATCH },
+	/* but no more than the floor, and than the budget where that is less */
+	{ 256, 250, 32, 64, 32 },
+	{ 20, 10, 256, 64, 20 },
+};
+
+static void move_desc(const struct move_case *c, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%lu of %lu moved, floor %lu, batch %lu",
+		 c->moved, c->budget, c->floor, c->batch);
+}
+
+KUNIT_ARRAY_PARAM(move, move_cases, move_desc);
+
+static void move_test(struct kunit *test)
+{
+	const struct move_case *c = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, vmp_scan_move(c->budget, c->moved, c->floor, c->batch), c->want);
+}
+
 struct end_case {
 	const char *name;
 	enum vmp_end want;
@@ -203,6 +237,7 @@ static void loop_test(struct kunit *test)
 
 static struct kunit_case scan_cases[] = {
 	KUNIT_CASE_PARAM(budget_test, budget_gen_params),
+	KUNIT_CASE_PARAM(move_test, move_gen_params),
 	KUNIT_CASE_PARAM(end_test, end_gen_params),
 	KUNIT_CASE_PARAM(loop_test, loop_gen_params),
 	{}

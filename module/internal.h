@@ -218,6 +218,8 @@ extern const struct vmp_point vmp_scan_point;
 unsigned long vmp_scan_budget(unsigned long evictable,
 			      unsigned long unprotected, int priority,
 			      bool online, unsigned long floor);
+unsigned long vmp_scan_move(unsigned long budget, unsigned long moved,
+			    unsigned long floor, unsigned long batch);
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
 			  enum vmp_aging aging, unsigned long budget, unsigned long floor);
 bool vmp_scan_walks(enum vmp_scan scan, enum vmp_aging aging, unsigned long traits);

@@ -24,8 +24,8 @@
 /* Pages of an eviction batch; at first MIN_LRU_BATCH, as in the stock loop. */
 #define STOCK_BATCH	64
 static unsigned int batch_pages = STOCK_BATCH;
-/* Pages that a pass of "budget" scans at least. */
-static unsigned int floor_pages = 32;
+/* Pages that a pass of "budget" scans at least; by measurement, see docs/results.md. */
+static unsigned int floor_pages = 256;
 
 /* A pass of 0, 1, 2 to 3, 4 to 7, ... pages; the last bucket takes the rest. */
 #define NR_BUCKETS	16
@@ -93,6 +93,26 @@ unsigned long vmp_scan_budget(unsigned long evictable,
 	return max(unprotected >> priority, min(floor, unprotected));
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_budget);
+
+/**
+ * vmp_scan_move() - how many pages may the next batch move?
+ * @budget: pages that the pass may scan
+ * @moved: those that it has; less than @budget
+ * @floor: those that it scans at least
+ * @batch: pages that a batch takes
+ *
+ * With a floor the last batch is whole: its pages share a TLB flush.
+ *
+ * Return: the number.
+ */
+unsigned long vmp_scan_move(unsigned long budget, unsigned long moved,
+			    unsigned long floor, unsigned long batch)
+{
+	unsigned long whole = min3(floor, batch, budget);
+
+	return min(max(budget - moved, whole), VMSCAN_MAX_BATCH);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_move);
 
 /**
  * vmp_scan_end() - does a pass end before its next batch?
@@ -196,7 +216,8 @@ static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pa
 static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	unsigned long budget, left;
+	unsigned int batch = READ_ONCE(batch_pages);
+	unsigned long budget;
 
 	note->scan = to_vmp_set(pass->ops)->scan;
 	budget = pass_budget(pass, note);
@@ -209,18 +230,17 @@ static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words
 	if (vmp_aging_step(pass, note))
 		return (struct vmscan_step) { .action = VMSCAN_AGE };
 
-	left = budget - pass->nr_moved;
 	if (note->scan == VMP_SCAN_STOCK)
 		return (struct vmscan_step) {
 			.action = VMSCAN_EVICT,
-			.max_move = min(left, STOCK_BATCH),
+			.max_move = min(budget - pass->nr_moved, STOCK_BATCH),
 			.max_take = STOCK_BATCH,
 		};
 
 	return (struct vmscan_step) {
 		.action = VMSCAN_EVICT,
-		.max_move = min(left, VMSCAN_MAX_BATCH),
-		.max_take = READ_ONCE(batch_pages),
+		.max_move = vmp_scan_move(budget, pass->nr_moved, pass_floor(note), batch),
+		.max_take = batch,
 	};
 }
 

@@ -92,7 +92,7 @@ declare -A loaded=(
 	[flush/observe]=0
 	[scan/policy]="[stock]${scans#stock}"
 	[scan/batch]=64
-	[scan/floor]=32
+	[scan/floor]=256
 	[aging/policy]="stop [continue] async"
 	[aging/in_effect]="no: scan/policy is stock"
 	[writeback/policy]="[stock] feedback"
@@ -131,7 +131,7 @@ accept scan/policy stock "${scans/stock/[stock]}"
 for number in 1 4096 64; do
 	accept scan/batch "$number" "$number"
 done
-for number in 0 1 4096 32; do
+for number in 0 1 4096 256; do
 	accept scan/floor "$number" "$number"
 done
 accept aging/policy stop "[stop] continue async"

@@ -123,7 +123,8 @@ for kind in shmem file; do
 		check_reclaim $((6 * mib_pages))
 		check_reclaim 64
 		check_high_write $((2 * mib_pages))
-		# So little that it takes one or two passes which the kernel watches.
+		# So little that it takes one or two passes which the kernel watches. A floor takes more.
+		fill "$kind"
 		for asked in {96..152..8}; do
 			check_high_write "$asked"
 		done

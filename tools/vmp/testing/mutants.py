@@ -86,11 +86,12 @@ MUTANTS = (
     Mutant(
         "batch-doubled",
         SCAN,
-        ".max_take = READ_ONCE(batch_pages),",
-        ".max_take = 2 * READ_ONCE(batch_pages),",
+        ".max_take = batch,",
+        ".max_take = 2 * batch,",
         "reclaim-exact",
     ),
     Mutant("never-enough", SCAN, "if (pass->enough &&", "if (false &&", "reclaim-exact"),
+    Mutant("batch-cut-short", SCAN, "max(budget - moved, whole)", "budget - moved"),
     Mutant("floor-if-not-enough", SCAN, "pass->nr_moved >= floor ||", "true ||"),
     Mutant(
         "enough-of-all-nodes",
