@@ -70,7 +70,7 @@ def test_the_example_sets_what_there_is_and_nothing_by_itself() -> None:
     text = (SYSTEMD / "vmscan-policy.conf").read_text()
     assert conf.numbered(text) == []
     offered = [line[1:] for line in text.splitlines() if line.startswith("#") and "=" in line]
-    assert "profile=max" in offered
+    assert "profile=recommended" in offered
 
 
 def test_the_unit_runs_the_program_and_nothing_waits_for_it() -> None:

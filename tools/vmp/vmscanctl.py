@@ -84,9 +84,23 @@ def assign(assignments: list[Assignment]) -> None:
     control.write(assignments)
 
 
+def profiles(**_: object) -> list[str]:
+    """Return the names of the profiles on this machine, for completion."""
+    try:
+        return parse_choices(Control(locate()).text("profile"))[1]
+    except Failure:
+        return []
+
+
 def profile_arguments(parser: Parser) -> None:
     """Take a name."""
-    parser.add_argument("name", metavar="NAME")
+    taken = parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="stock; recommended, the policies that were no worse than stock under the loads of "
+        "docs/results.md; or max, which has each point do all it can",
+    )
+    taken.completer = profiles  # type: ignore[attr-defined]
 
 
 def set_profile(args: argparse.Namespace) -> int:
@@ -119,7 +133,8 @@ COMMANDS = {
                 no_arguments, status),
         Command("set", "Set policies and parameters, in the order given.",
                 set_arguments, set_policies),
-        Command("profile", "Set all points at once.", profile_arguments, set_profile),
+        Command("profile", "Set the policies of all points at once.",
+                profile_arguments, set_profile),
         vmp.control.conf.COMMAND,
         Command("stats", "Show the counters of each point.", stats_arguments, stats),
         vmp.doctor.command.COMMAND,

@@ -104,7 +104,7 @@ declare -A loaded=(
 	[young/policy]="[stock] batch"
 	[young/max_ptes]=512
 	[bypass]=0
-	[profile]="[stock] max"
+	[profile]="[stock] recommended max"
 )
 ! has_trait budget || loaded[aging/in_effect]=yes
 want=""
@@ -179,8 +179,12 @@ accept_profile() {
 # shellcheck disable=SC2034 # used by name
 declare -A max=([flush]=batch [scan]=budget [aging]=continue [writeback]=feedback [throttle]=all
 	[unmap]=batch [young]=batch) stock=([aging]=continue)
-accept_profile max "stock [max]" max
-accept_profile stock "[stock] max" stock
+# shellcheck disable=SC2034 # used by name
+declare -A recommended=([flush]=batch [aging]=continue [writeback]=feedback
+	[throttle]=memcg [unmap]=batch [young]=batch)
+accept_profile recommended "stock [recommended] max" recommended
+accept_profile max "stock recommended [max]" max
+accept_profile stock "[stock] recommended max" stock
 accept flush/policy batch "stock [batch]"
 
 policies="flush/policy takes one of: stock batch"
@@ -190,7 +194,7 @@ refuse flush/policy nonsense "$invalid" "$policies"
 refuse flush/policy "stock batch" "$invalid" "$policies"
 refuse flush/policy $'\n' "$invalid" "$policies"
 refuse flush/policy "$(printf 'x%.0s' {1..65})" "$invalid" "$too_long"
-refuse profile batch "$invalid" "profile takes one of: stock max"
+refuse profile batch "$invalid" "profile takes one of: stock recommended max"
 refuse flush/max_folios 0 "$range" "$folios"
 refuse flush/max_folios 4097 "$range" "$folios"
 refuse flush/max_folios 99999999999 "$range" "$folios"
@@ -261,7 +265,7 @@ set: flush=batch, scan=budget" ]] || fail "apply says: $said"
 [[ $(<"$POLICY/flush/max_folios") == 64 ]] || fail "apply has set what is wrong"
 sed 's/^#\([a-z._]*=\)/\1/' "$tools/systemd/vmscan-policy.conf" >"$conf"
 said=$("$tools/vmscanctl" apply "$conf" 2>&1) || fail "the example is not right: $said"
-[[ $said == "set: profile=max, "* ]] || fail "the example sets nothing: $said"
+[[ $said == "set: profile=recommended, "* ]] || fail "the example sets nothing: $said"
 echo stock >"$POLICY/profile"
 set_policy batch
 

@@ -257,6 +257,12 @@ MUTANTS = (
         "",
         "debugfs",
     ),
+    Mutant(
+        "recommended-throttles-all",
+        CONTROL,
+        "[VMP_POINT_THROTTLE] = VMP_THROTTLE_MEMCG,",
+        "[VMP_POINT_THROTTLE] = VMP_THROTTLE_ALL,",
+    ),
     Mutant("no-bypass", CONTROL, "\tvmscan_policy_set_bypass(on);\n", "", "debugfs"),
     Mutant(
         "no-memory-unnoticed",
