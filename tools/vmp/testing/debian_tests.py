@@ -70,7 +70,7 @@ def build_faults(machine: Installation) -> Files:
     faults = machine.tree / "root" / "faults"
     shutil.rmtree(faults, ignore_errors=True)
     script = (SCRIPTS / "faults.py").relative_to(REPO)
-    inside(machine, f"/{PLACE}/{script}", f"/{PLACE}/described", "/root/faults")
+    inside(machine.tree, f"/{PLACE}/{script}", f"/{PLACE}/described", "/root/faults")
     files: Files = {}
     for directory in faults.iterdir():
         files |= modules(directory.glob("*.ko"), f"faults/{directory.name}")
