@@ -59,4 +59,4 @@ apt-get purge -y vmscan-policy-dkms vmscan-policy-tools
 [[ ! -d /sys/module/vmscan_policy ]] || fail "the module is still loaded"
 # shellcheck disable=SC2086 # patterns
 ! ls -d $left 2>/dev/null || fail "that was left behind"
-! dmesg | grep -E 'WARNING|BUG|Oops|stall|hung task' || fail "the kernel has complained"
+! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|hung task' || fail "the kernel has complained"
