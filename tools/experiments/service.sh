@@ -7,9 +7,19 @@
 PROGRESS=/run/bench-progress # what ab is told, too
 DATA=${DATA:-}
 
+# need_blank: fail unless $DISK is a disk with nothing on it.
+need_blank()
+{
+	if [ ! -b "$DISK" ] || [ -n "$(wipefs --no-act --noheadings "$DISK")" ]; then
+		echo "$DISK is no blank disk: name another, or run \`wipefs --all $DISK\`" >&2
+		exit 1
+	fi
+}
+
 # data_new USER: sets $DATA, a directory of that user's.
 data_new()
 {
+	[ -z "${DISK:-}" ] || need_blank
 	trap data_remove EXIT
 	export DATA
 	DATA=$(mktemp -d /var/tmp/vmscan-policy-bench.XXXXXX)

@@ -44,6 +44,7 @@ serve()
 case $1 in
 serve) serve ;;
 *)
+	need_blank
 	disk=$DISK
 	export DATA
 	DATA=$(mktemp -d /run/vmscan-policy-bench.XXXXXX)

@@ -140,7 +140,7 @@ def test_an_unknown_experiment() -> None:
 
 def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
     """Return ab's arguments of a run, checked as ab does."""
-    words = experiment.words(run, here, "f.json")
+    words = command.words(experiment, run, "f.json", "/dev/sdx" if here else None)
     words = words[words.index("tools/ab") + 1 :]
     parser = Parser()
     arguments(parser)
@@ -339,7 +339,9 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def namespace(**values: Any) -> argparse.Namespace:
     """Return arguments of run."""
-    return argparse.Namespace(**{"name": ["x"], "kernel": None, "here": False} | values)
+    return argparse.Namespace(
+        **{"name": ["x"], "kernel": None, "here": False, "disk": None} | values
+    )
 
 
 def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
@@ -359,6 +361,38 @@ def test_a_run_here(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) 
     page = capsys.readouterr().out
     assert "| 6.12.117, one, a real machine |" in page
     assert page.endswith("Saved: out/bench/x/6.12.117-here.json\n")
+
+
+DISK = GOOD.replace("--memory", "--disk {disk} --memory")
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "why"),
+    [
+        (DISK, {"here": True}, "x works on a blank disk: name one with --disk"),
+        (DISK, {"disk": "/dev/sdx"}, "--disk is for --here"),
+        (GOOD, {"here": True, "kernel": "7.3"}, "--kernel is for the guest"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    text: str, given: dict[str, Any], why: str, steps: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "find", lambda name: parse(name, text))
+    with pytest.raises(Usage, match=why):
+        command.run_all(namespace(**given))
+    assert not steps
+
+
+def test_the_disk(
+    steps: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "find", lambda name: parse(name, DISK))
+    assert command.run_all(namespace(here=True, disk="/dev/sdx")) == 0
+    assert all(words[words.index("--disk") + 1] == "/dev/sdx" for words in steps)
+    assert "$ tools/bench run --here --disk /dev/sdx x\n" in capsys.readouterr().out
+    steps.clear()
+    assert command.run_all(namespace(kernel="7.3")) == 0
+    assert all(words[words.index("--disk") + 1] == "/dev/vda" for words in steps[2:])
 
 
 def test_one_that_fails_keeps_no_other_from_its_run(

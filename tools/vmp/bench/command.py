@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vmp.ab.compare import MODULE_COUNTERS, Metric, sections
-from vmp.bench.experiment import Experiment, find, names
+from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
@@ -24,6 +24,7 @@ TOOL = "bench"
 PAGES = REPO / "docs" / "results"
 SLOWER = 4  # a busy machine may take so many times the minutes
 FORMAT = 1
+GUEST_DISK = "/dev/vda"
 
 
 def installed(package: str) -> bool:
@@ -67,9 +68,17 @@ def trimmed(report: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in report.items() if k != "summary"} | {"slices": slices}
 
 
-def save(experiment: Experiment, paths: dict[str, Path], command: str, here: bool) -> Path:
+def words(experiment: Experiment, run: str, out: str, disk: str | None) -> list[str]:
+    """Return the command of a run: on this machine with its `disk`, or '' for none; None: guest."""
+    where = GUEST_DISK if disk is None else disk
+    every = experiment.words(run, disk is not None, out)
+    return [word.replace(DISK, where) for word in every]
+
+
+def save(experiment: Experiment, paths: dict[str, Path], command: str, disk: str | None) -> Path:
     """Put what the pages need of the runs' results in one file; return its path."""
     runs = {run: trimmed(json.loads((REPO / path).read_text())) for run, path in paths.items()}
+    here = disk is not None
     results = {
         "format": FORMAT,
         "experiment": experiment.name,
@@ -77,7 +86,7 @@ def save(experiment: Experiment, paths: dict[str, Path], command: str, here: boo
         "here": here,
         "vm": "" if here else experiment.emulated.vm,
         "commands": {
-            run: shlex.join(experiment.words(run, here, f"{run}.json")) for run in experiment.runs
+            run: shlex.join(words(experiment, run, f"{run}.json", disk)) for run in experiment.runs
         },
         "runs": runs,
     }
@@ -88,12 +97,13 @@ def save(experiment: Experiment, paths: dict[str, Path], command: str, here: boo
     return saved
 
 
-def run_here(experiment: Experiment) -> Path:
+def run_here(experiment: Experiment, disk: str) -> Path:
     """Run an experiment on this machine, at the published size."""
     paths = files(experiment, None)
     for run, path in paths.items():
-        step(f"{experiment.name}, {run}", experiment.words(run, True, str(path)), tool=TOOL)
-    return save(experiment, paths, f"tools/bench run --here {experiment.name}", True)
+        step(f"{experiment.name}, {run}", words(experiment, run, str(path), disk), tool=TOOL)
+    option = f"--disk {disk} " if experiment.needs_disk(True) else ""
+    return save(experiment, paths, f"tools/bench run --here {option}{experiment.name}", disk)
 
 
 def run_in_guest(experiment: Experiment, kernel: str) -> Path:
@@ -102,13 +112,13 @@ def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module"], tool=TOOL)
     paths = files(experiment, Path(kernel).name)
     runs = {
-        path: f"{shlex.join(experiment.words(run, False, str(path)))} >/dev/null"
+        path: f"{shlex.join(words(experiment, run, str(path), None))} >/dev/null"
         for run, path in paths.items()
     }
     what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
     timeout = SLOWER * 60 * experiment.minutes
     measure(what, shlex.split(experiment.emulated.vm), runs, timeout, TOOL)
-    return save(experiment, paths, f"tools/bench run --kernel {kernel} {experiment.name}", False)
+    return save(experiment, paths, f"tools/bench run --kernel {kernel} {experiment.name}", None)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -134,7 +144,7 @@ def show(_args: argparse.Namespace) -> int:
 def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
     """Run an experiment, on each kernel that it is about if none is named; print its page."""
     if args.here:
-        saved = [run_here(experiment)]
+        saved = [run_here(experiment, args.disk or "")]
     else:
         named = args.kernel or os.environ.get(NAMED)
         saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
@@ -147,10 +157,14 @@ def run_all(args: argparse.Namespace) -> int:
     if args.here and args.kernel:
         raise Usage("--kernel is for the guest: leave it out with --here")
     wanted = [find(name) for name in args.name or names()]
-    if args.here:
-        locate()
+    if args.disk and not args.here:
+        raise Usage("--disk is for --here: a guest has a disk of its own")
     for experiment in wanted:
         require(experiment)
+        if args.here and not args.disk and experiment.needs_disk(True):
+            raise Usage(f"{experiment.name} works on a blank disk: name one with --disk")
+    if args.here:
+        locate()
     failed = []
     for experiment in wanted:
         try:
@@ -187,6 +201,7 @@ def arguments(parser: Parser) -> None:
     add.add_argument(
         "--here", action="store_true", help="on this machine, at the published size; no guest"
     )
+    add.add_argument("--disk", metavar="DEVICE", help="with --here: a blank disk to work on")
     add.set_defaults(run=run_all)
     add = commands.add_parser("page", help="write the pages of results to docs/results")
     add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="what run has saved")

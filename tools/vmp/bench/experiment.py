@@ -10,6 +10,7 @@ from typing import Any
 from vmp.common import Failure, Usage, sources
 
 SUFFIX = ".toml"
+DISK = "{disk}"  # in a command: where there is a blank disk
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,14 @@ class Experiment:
         words = ["tools/ab", *shlex.split(f"{self.ab} {scale.ab} {self.runs[run]}"), "--json", out]
         words += ["--primary", ",".join(keys)] if (keys := self.primary(run, here)) else []
         words += ["--", "sh", "-c", scale.command.strip()] if scale.command else []
-        if not self.service:
-            return words
-        settings = [f"{name}={value}" for name, value in scale.service.items()]
-        return ["env", *settings, f"tools/experiments/{self.service}", *words]
+        if self.service:
+            settings = [f"{name}={value}" for name, value in scale.service.items()]
+            words = ["env", *settings, f"tools/experiments/{self.service}", *words]
+        return words
+
+    def needs_disk(self, here: bool) -> bool:
+        """Tell if it works on a disk."""
+        return any(DISK in word for run in self.runs for word in self.words(run, here, ""))
 
 
 def directory() -> Path:
