@@ -18,6 +18,7 @@ from vmp.bench.verdicts import (
     CANNOT,
     CHANGED,
     DIRECTION,
+    FEW,
     MISSING,
     NOISY,
     NOT_SEEN,
@@ -78,6 +79,22 @@ def test_verdicts(
 ) -> None:
     found = Measured(1, 2, percent, None, p)
     assert verdict(Figure("what", "row", published), found, here=False) == said
+
+
+@pytest.mark.parametrize(
+    ("interval", "least", "said"),
+    [
+        ((-50, -30), 0.0625, FEW),
+        ((-50, -30), 0.04, NOT_SEEN),
+        ((-50, 30), 0.0625, NOT_SEEN),
+        (None, 0.0625, NOT_SEEN),
+    ],
+)
+def test_too_few_slices_are_told(
+    interval: tuple[float, float] | None, least: float, said: str
+) -> None:
+    found = Measured(5, 3, -40, interval, 0.0625, least)
+    assert verdict(Figure("what", "row", -40), found, here=False) == said
 
 
 @pytest.mark.parametrize(
@@ -156,7 +173,8 @@ def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
 def test_ab_takes_what_a_file_says(name: str, here: bool) -> None:
     experiment = find(name)
     for run in experiment.runs:
-        assert ab_args(experiment, run, here).slices >= 12
+        pairs, figures = ab_args(experiment, run, here).slices // 2, experiment.primary(run, here)
+        assert len(figures) * 2.0 ** (1 - pairs) < 0.05  # or no difference can be told
     parser = Parser()
     vm_options(parser)
     parser.parse_args(experiment.emulated.vm.split())
@@ -246,6 +264,7 @@ def test_p_is_corrected_for_the_number_of_figures() -> None:
         for keys in (primary[:1], primary)
     )
     assert one == 2 / 64 and two == 4 / 64
+    assert look_up(figures[0], primary, report([1] * 6, [2.0] * 6), None).least == two
 
 
 def test_a_run_against_another_has_figures_of_its_own() -> None:

@@ -18,6 +18,7 @@ NOT_SEEN = "not seen"
 OTHER_WAY = "the other way"
 CHANGED = "a change, none was published"
 NOISY = "too noisy to tell"
+FEW = "too few slices to tell"
 CANNOT = "can't be seen here"
 OURS_ALONE = "no figure was published"
 MISSING = "no figure here"
@@ -25,7 +26,8 @@ MISSING = "no figure here"
 RULE = (
     f"*{REPRODUCED}*: a change in the published direction, with a p below {SIGNIFICANT}, of at "
     f"least half the published percentage. *{DIRECTION}*: such a change, but a smaller one, or "
-    f"only the direction was published. *{NOT_SEEN}*: no change with a p below {SIGNIFICANT}. "
+    f"only the direction was published. *{NOT_SEEN}*: no change with a p below {SIGNIFICANT}; "
+    f"*{FEW}*: none, but an interval without 0, and so few slices that no p can be below. "
     f"*{OTHER_WAY}*: one in the other direction. *{CANNOT}*: what the emulator does not have. "
     f"Where no change was published, *{REPRODUCED}* is an interval within {EQUAL} % either way, "
     f"*{CHANGED}* another with a p below {SIGNIFICANT}, and *{NOISY}* any other."
@@ -41,6 +43,7 @@ class Measured:
     percent: float | None
     interval: tuple[float, float] | None
     p: float | None
+    least: float = 0.0  # p, with so many slices and figures
 
 
 def no_change(found: Measured, significant: bool) -> str:
@@ -64,7 +67,8 @@ def verdict(figure: Figure, found: Measured, here: bool) -> str:
     if figure.published == 0:
         return no_change(found, significant)
     if not significant:
-        return NOT_SEEN
+        without_0 = found.interval and found.interval[0] * found.interval[1] > 0
+        return FEW if without_0 and found.least >= SIGNIFICANT else NOT_SEEN
     if isinstance(figure.published, str):
         return DIRECTION if (percent > 0) == (figure.published == "up") else OTHER_WAY
     if percent * figure.published < 0:
@@ -96,13 +100,16 @@ def look_up(
 ) -> Measured:
     """Return what a run found of a figure; p is corrected for the number of `primary` ones."""
     keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
-    summary = summarize(sides(report, other), primary)
+    slices = sides(report, other)
+    summary = summarize(slices, primary)
+    least = max(1, len(primary)) * 2.0 ** (1 - len(slices) // 2)
     rows = (row for section in summary.values() for row in section)
     found = next((row for row in rows if row["key"] in keys), {})
     before, after = found.get("before"), found.get("after")
     low, high = found.get("low_percent"), found.get("high_percent")
     interval = None if low is None or high is None else (low, high)
-    return Measured(before, after, relative(before, after), interval, found.get("p_corrected"))
+    p = found.get("p_corrected")
+    return Measured(before, after, relative(before, after), interval, p, least)
 
 
 def measured(experiment: Experiment, results: dict[str, Any]) -> list[tuple[Figure, str, Measured]]:
