@@ -72,4 +72,4 @@ done
 kill %1
 # Out of tree, unsigned and a livepatch: no more than that.
 (($(tainted) & ~(1 << 12 | 1 << 13 | 1 << 15))) && fail "the kernel is tainted: $(tainted)"
-! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|hung task' || fail "the kernel has complained"
+! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|blocked for more than' || fail "the kernel has complained"

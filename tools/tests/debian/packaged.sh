@@ -57,6 +57,7 @@ is_set flush batch || fail "the upgrade has lost the settings"
 
 apt-get purge -y vmscan-policy-dkms vmscan-policy-tools
 [[ ! -d /sys/module/vmscan_policy ]] || fail "the module is still loaded"
+[[ $(systemctl is-active vmscan-policy) != active ]] || fail "the unit is still active"
 # shellcheck disable=SC2086 # patterns
 ! ls -d $left 2>/dev/null || fail "that was left behind"
-! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|hung task' || fail "the kernel has complained"
+! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|blocked for more than' || fail "the kernel has complained"

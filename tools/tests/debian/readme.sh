@@ -67,7 +67,7 @@ for command in "${commands[@]}"; do
 done
 [[ ! -d /sys/module/vmscan_policy ]] || fail "the module is still there"
 [[ $(</proc/sys/kernel/random/boot_id) == "$booted" ]] || fail "there was a reboot"
-! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|hung task' || fail "the kernel has complained"
+! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|blocked for more than' || fail "the kernel has complained"
 cd ..
 clone/tools/livepatch describe result
 kill %1
