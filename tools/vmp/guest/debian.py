@@ -134,6 +134,14 @@ def checkout() -> list[Path]:
     return [path for name in names if (path := REPO / name).exists()]
 
 
+def copy_checkout(place: Path) -> None:
+    """Copy the checkout into a directory."""
+    for path in checkout():
+        target = place / path.relative_to(REPO)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+
+
 def console(log: Path) -> Path:
     """Return the file that gets what the kernel says, beside that of a script's output."""
     return log.with_suffix(".console")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vmp.common import OUT, REPO, Failure
-from vmp.guest.debian import Installation, checkout, inside, install, run_script
+from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
 from vmp.testing import livepatch_tests
 from vmp.testing.results import Report
@@ -37,10 +37,7 @@ def build(machine: Installation, described: Path) -> Path:
     """Build a livepatch for a guest in the tree that its disk was made of."""
     place = machine.tree / PLACE
     shutil.rmtree(place, ignore_errors=True)
-    for path in checkout():
-        target = place / path.relative_to(REPO)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    copy_checkout(place)
     shutil.copytree(described, place / "described", dirs_exist_ok=True)
     inside(machine.tree, "apt-get", "update")
     built = inside(machine.tree, f"/{PLACE}/tools/livepatch", "build", "--described",

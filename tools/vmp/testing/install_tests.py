@@ -4,12 +4,11 @@
 import re
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from vmp.common import OUT, REPO, VERSION, Failure, run
 from vmp.guest.debian import (
-    checkout,
+    copy_checkout,
     copy_tree,
     inside,
     installed,
@@ -18,7 +17,7 @@ from vmp.guest.debian import (
     run_script,
 )
 from vmp.guest.kernel import CONFIG, build_kernel
-from vmp.testing.package_tests import MODULE, NAME, TOOLS
+from vmp.testing.package_tests import MODULE, NAME, TOOLS, make_deb
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -41,11 +40,10 @@ def readme_commands(text: str) -> list[str]:
     return commands
 
 
-def put(tree: Path, files: list[Path], place: str = "root") -> None:
-    """Copy files into a directory of a tree."""
-    (tree / place).mkdir(parents=True, exist_ok=True)
+def put(tree: Path, files: list[Path]) -> None:
+    """Copy files into root's directory of a tree."""
     for path in files:
-        shutil.copy(path, tree / place)
+        shutil.copy(path, tree / "root")
 
 
 def apt_install(tree: Path, *names: str) -> str:
@@ -53,22 +51,13 @@ def apt_install(tree: Path, *names: str) -> str:
     return inside(tree, "apt-get", "install", "-y", "--no-install-recommends", *names)
 
 
-def deb_of(target: str, package: str, version: str, source: Path = REPO) -> Path:
-    """Make a package as a user does; return it."""
-    run(["make", "-C", source, target], f"make {target}")
-    return source / "out" / f"{package}_{version}_all.deb"
-
-
 def next_version(directory: Path) -> Path:
     """Return the module's package of a next version, made in a copy of the checkout."""
     copy = directory / "next"
-    for path in checkout():
-        target = copy / path.relative_to(REPO)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    copy_checkout(copy)
     config = copy / "dkms.conf"
     config.write_text(config.read_text().replace(f'"{VERSION}"', f'"{NEXT}"'))
-    return deb_of("module-deb", MODULE, NEXT, copy)
+    return make_deb("module-deb", MODULE, NEXT, copy)
 
 
 def left_behind(tree: Path) -> list[str]:
@@ -83,7 +72,7 @@ def stock_only(report: Report) -> None:
     """Install the module's package where no kernel has the hooks, and take it away again."""
     with report.check("debian-13, stock kernel: the module's package is installed, and says why"):
         tree = copy_tree(make_tree("debian-13-plain", "trixie", STOCK_KERNEL), "stock") / "tree"
-        deb = deb_of("module-deb", MODULE, VERSION)
+        deb = make_deb("module-deb", MODULE)
         put(tree, [deb])
         inside(tree, "apt-get", "update")
         said = apt_install(tree, STOCK_HEADERS, f"/root/{deb.name}")
@@ -98,8 +87,7 @@ def stock_only(report: Report) -> None:
 def native_time(report: Report, described: Path, place: Path) -> None:
     """Report how long this machine takes for what an emulated one takes an hour for."""
     tree = copy_tree(place, "native") / "tree"
-    for path in checkout():
-        put(tree, [path], f"{PLACE}/{path.relative_to(REPO).parent}")
+    copy_checkout(tree / PLACE)
     shutil.copytree(described, tree / PLACE / "described", dirs_exist_ok=True)
     release = (described / "release").read_text().strip()
     begin = time.monotonic()
@@ -132,9 +120,8 @@ def hooked(directory: Path) -> list[Path]:
     config = directory / "config"
     parts = [build_kernel(None, "plain") / "config", CONFIG / "deb-guest.config"]
     config.write_text("".join(part.read_text() for part in parts))
-    with suppress(FileNotFoundError):
-        for old in OUT.glob("linux-*.deb"):
-            old.unlink()
+    for old in OUT.glob("linux-*.deb"):
+        old.unlink()
     run(["make", "-C", REPO, "kernel-deb", f"KCONFIG={config}"], "make kernel-deb")
     return sorted(OUT.glob("linux-*.deb"))
 
@@ -143,7 +130,7 @@ def packaged(report: Report, directory: Path) -> None:
     """Boot a Debian 12 with packages of all: settings at boot, KUnit, upgrade, removal."""
     with report.check("debian-12, packages: settings at boot, KUnit, upgrade, removal"):
         kernels = hooked(directory)
-        debs = [deb_of("module-deb", MODULE, VERSION), deb_of("tools-deb", TOOLS, VERSION)]
+        debs = [make_deb("module-deb", MODULE), make_deb("tools-deb", TOOLS)]
         following = next_version(directory)
         place = copy_tree(make_tree("debian-12", "bookworm", *DKMS), "packaged")
         tree = place / "tree"
@@ -156,8 +143,7 @@ def packaged(report: Report, directory: Path) -> None:
             raise Failure(f"dkms has built no module for {release}")
         (tree / "etc/vmscan-policy.conf").write_text("flush=batch\nflsh=batch\nscan=budget\n")
         inside(tree, "systemctl", "enable", "vmscan-policy.service")
-        for path in checkout():
-            put(tree, [path], f"{PLACE}/{path.relative_to(REPO).parent}")
+        copy_checkout(tree / PLACE)
         inside(tree, "make", "-C", f"/{PLACE}", f"KDIR=/lib/modules/{release}/build")
         make_disk(place)
         log = OUT / "test-packaged.log"

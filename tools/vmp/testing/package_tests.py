@@ -5,7 +5,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from vmp.common import OUT, REPO, VERSION, Failure, Words, run
+from vmp.common import REPO, VERSION, Failure, Words, run
 from vmp.testing.results import Report
 
 MODULE, TOOLS = "vmscan-policy-dkms", "vmscan-policy-tools"
@@ -14,11 +14,17 @@ EXCLUDED = 77  # dkms's exit status for a kernel that a module is not for
 PAGES = ("vmscanctl", *(f"vmscanctl-{name}" for name in ("ab", "record", "report", "shark")))
 
 
-def unpack(target: str, package: str, directory: Path) -> Path:
-    """Make a package as a user does, and unpack it; return where."""
-    deb = OUT / f"{package}_{VERSION}_all.deb"
+def make_deb(target: str, package: str, version: str = VERSION, source: Path = REPO) -> Path:
+    """Make a package as a user does, of a checkout; return it."""
+    deb = source / "out" / f"{package}_{version}_all.deb"
     deb.unlink(missing_ok=True)
-    run(["make", "-C", REPO, target], f"make {target}")
+    run(["make", "-C", source, target], f"make {target}")
+    return deb
+
+
+def unpack(target: str, package: str, directory: Path) -> Path:
+    """Make a package and unpack it; return where."""
+    deb = make_deb(target, package)
     told = run(["dpkg-deb", "-f", deb, "Package", "Version"], "reading the package")
     if told.split() != ["Package:", package, "Version:", VERSION]:
         raise Failure(f"{deb} says of itself:\n{told}")
