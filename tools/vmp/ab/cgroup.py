@@ -43,10 +43,6 @@ class Cgroup:
         found = re.search(r"^pgsteal (\d+)$", text, re.MULTILINE)
         return int(found[1]) if found else 0
 
-    def held(self) -> int:
-        """Return the bytes that are charged to the cgroup."""
-        return int((self.path / "memory.current").read_text())
-
     def limit(self) -> int | None:
         """Return the cgroup's own limit in bytes, None without one."""
         text = (self.path / "memory.max").read_text().strip()

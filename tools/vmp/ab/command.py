@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vmp.ab.cgroup import Cgroup, Memcg, existing
-from vmp.ab.compare import Slice, sections, slice_order, summarize, with_stalls
+from vmp.ab.compare import PAGE, Slice, sections, slice_order, summarize, with_stalls
 from vmp.ab.disk import mounted
 from vmp.ab.folios import DEFAULT_KIB, held_folios
 from vmp.ab.functions import Functions, parse_functions
@@ -168,7 +168,7 @@ class Run:
         absent = () if self.observes else OBSERVED
         return {name: value for name, value in values.items() if name not in absent}
 
-    def measure_slice(self, memcg: Cgroup, counters: Counters, name: str) -> dict[str, Any]:
+    def measure_slice(self, counters: Counters, name: str) -> dict[str, Any]:
         """Return what one slice has counted, and its stalls if they are recorded."""
         if self.stalls:
             self.stalls.start()
@@ -177,10 +177,7 @@ class Run:
         before = counters.snapshot(f"vmscan-policy ab begin {name}")
         time.sleep(self.args.seconds)
         after = counters.snapshot(f"vmscan-policy ab end {name}")
-        piece: dict[str, Any] = {
-            "counters": self.counted(delta(before, after)),
-            "held_bytes": memcg.held(),
-        }
+        piece: dict[str, Any] = {"counters": self.counted(delta(before, after))}
         if self.functions:
             piece["counters"] |= self.functions.stop()
         if self.stalls:
@@ -213,7 +210,7 @@ class Run:
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
                 time.sleep(self.args.settle)
-            piece = self.measure_slice(memcg, counters, f"{index} {side}")
+            piece = self.measure_slice(counters, f"{index} {side}")
             memcg.require_alive()
             self.slices.append({"side": side, **piece})
 
@@ -242,13 +239,12 @@ class Run:
         """Return for each side in how many seconds reclaim takes what the cgroup holds."""
         found: dict[str, float | None] = {}
         for side in "AB":
-            pieces = [piece for piece in self.slices if piece["side"] == side]
-            stolen, seconds = (
-                sum(piece["counters"][name] for piece in pieces)
-                for name in ("memcg.pgsteal", "seconds")
+            pieces = [piece["counters"] for piece in self.slices if piece["side"] == side]
+            stolen, held, seconds = (
+                sum(piece[name] for piece in pieces)
+                for name in ("memcg.pgsteal", "memcg.current", "seconds")
             )
-            held = sum(piece["held_bytes"] for piece in pieces) / len(pieces)
-            pages = held / os.sysconf("SC_PAGE_SIZE")
+            pages = held / len(pieces) / PAGE
             found[side] = pages * seconds / stolen if stolen else None
         return found
 
@@ -267,8 +263,8 @@ class Run:
             memcg = self.enter_cgroup(stack)
             stack.callback(ignore_signals)
             self.control.write(sides["A"])
-            where = args.memory_text if args.memory else args.cgroup
-            say(f"workload: {' '.join(command) or self.workload.title} in {where}")
+            where = f" in {args.memory_text}" if args.memory else ""
+            say(f"workload: {' '.join(command) or self.workload.title}{where}")
             if isinstance(memcg, Memcg):
                 memcg.start(command)
             self.wait_for_reclaim(memcg)

@@ -340,7 +340,7 @@ def summarize(
     }
     by_key = {row["key"]: (title, row) for title, rows in summary.items() for row in rows}
     chosen = [
-        row | {"label": PRIMARY_LABELS.get(title, "").format(row["label"]) or row["label"]}
+        row | {"label": PRIMARY_LABELS.get(title, "{}").format(row["label"])}
         for title, row in (by_key[key] for key in primary if key in by_key)
     ]
     summary = {

@@ -2,7 +2,7 @@
 """Reading the counters that an A/B run compares.
 
 A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole
-machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat),
+machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat, memory.current),
 `cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`; `instructions`, the
 memcg's, where the clocks count these. vmstat.pgpgin is in KiB, for all reads of block devices
 together.
@@ -66,7 +66,7 @@ def is_level(name: str) -> bool:
 
 def is_gauge(name: str) -> bool:
     """Tell what stands at some height, which rises and falls, from a counter."""
-    return name == "memcg.file_dirty"
+    return name in ("memcg.current", "memcg.file_dirty")
 
 
 def change(name: str, before: float, after: float) -> float:
@@ -201,7 +201,8 @@ class Counters:
         sources = {f"stats.{point}": counts for point, counts in stats.items()} | {
             "vmstat": parse_pairs(vmstat, VMSTAT),
             "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
-            "memcg": parse_pairs((self.memcg / "memory.stat").read_text(), MEMCG),
+            "memcg": parse_pairs((self.memcg / "memory.stat").read_text(), MEMCG)
+            | {"current": int((self.memcg / "memory.current").read_text())},
             "cpu": parse_pairs((self.memcg / "cpu.stat").read_text(), CPU),
         }
         values: dict[str, float] = {"time": time.monotonic()}
