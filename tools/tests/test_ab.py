@@ -585,13 +585,27 @@ def test_an_interval_is_in_percent_of_a_typical_slice() -> None:
 
 def test_a_run_of_one_setting_tells_what_chance_marks() -> None:
     given = report()
-    assert table.by_chance(given) == ""
+    assert table.chance_note(given) == ""
     pieces = [(piece["side"], piece["counters"]) for piece in given["slices"]] * 4
-    given["settings"]["aa"] = True
+    given["settings"]["aa"] = 1
     given["summary"] = compare.summarize(pieces, ["remote_flushes_per_1000"])
-    text = table.by_chance(given)
+    text = table.chance_note(given)
     assert "1 of them primary: remote_flushes_per_1000" in " ".join(text.split())
     assert text in table.render(given)
+
+
+def test_runs_of_one_setting_are_judged_one_by_one() -> None:
+    key = "remote_flushes_per_1000"
+    same = [(piece["side"], piece["counters"]) for piece in report()["slices"]] * 4
+    even = [(side, same[0][1]) for side, _ in same]
+    assert compare.by_chance(even + same + even, [key], 3) == [[], [key], []]
+    given = report()
+    given["slices"] = [
+        {"side": side, "counters": counters} for side, counters in even + same + even
+    ]
+    given["settings"] |= {"aa": 3, "primary": [key]}
+    said = f"Cut into 3 runs of {len(even)} slices, 1 have a primary figure marked: {key}."
+    assert said in " ".join(table.chance_note(given).split())
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,19 @@ from vmp.bench import command
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
 from vmp.bench.page import render
 from vmp.bench.verdicts import (
+    BETTER,
     CANNOT,
     CHANGED,
     DIRECTION,
     FEW,
     MISSING,
+    NO_WORSE,
     NOISY,
     NOT_SEEN,
     OTHER_WAY,
     OURS_ALONE,
     REPRODUCED,
+    WORSE,
     Measured,
     look_up,
     verdict,
@@ -72,6 +75,11 @@ COUNTED = {"stall_us", "instructions", "progress"}
         ("up", 3, 0.01, DIRECTION),
         ("up", 3, 0.1, NOT_SEEN),
         ("", 3, 0.01, OURS_ALONE),
+        ("not up", 3, 0.01, WORSE),
+        ("not up", 3, 0.05, NO_WORSE),
+        ("not up", -3, 0.01, BETTER),
+        ("not up", 0, None, NO_WORSE),
+        ("not up", None, None, MISSING),
     ],
 )
 def test_verdicts(
@@ -140,7 +148,7 @@ def test_a_good_file() -> None:
         ('vm = "--cpus 2"', "cpus = 2", "emulated.*unknown 'cpus', allowed are ab, command"),
         ('runs = ["one"]', 'runs = ["three"]', "names no run of it, 'three'"),
         ('runs = ["one"]', 'against = "three"', "names no run of it, 'three'"),
-        ("published = 20", 'published = "more"', "is a number, up or down"),
+        ("published = 20", 'published = "more"', "is a number, up, down or not up"),
         ("published = 20", "published = ", "experiment x: .*line"),
     ],
 )
@@ -187,7 +195,7 @@ def test_a_file_names_rows_that_there_are(name: str) -> None:
     names = COUNTED | {f"function.{f}.{unit}" for word in functions for f in word.split(",")
                        for unit in ("calls", "instructions")}  # fmt: skip
     keys = {row.key for rows in sections(names).values() for row in rows}
-    assert experiment.figures
+    assert experiment.figures or "--aa" in experiment.ab
     for figure in experiment.figures:
         assert figure.row in keys, figure.row
 
@@ -307,11 +315,23 @@ def test_what_is_saved_has_all_that_the_table_is_made_of() -> None:
     ]
     for _, counters in slices:
         counters |= {"vmstat.oom_kill": 1, "vmstat.pgfree": 1, "stats.scan.passes": 1}
-    whole = {"slices": [{"side": side, "counters": c} for side, c in slices], "summary": {}}
+    whole = {"slices": [{"side": side, "counters": c} for side, c in slices], "summary": {},
+             "settings": {"aa": 0}}  # fmt: skip
     kept = command.trimmed(whole)
     assert "summary" not in kept
     for piece in kept["slices"]:
         assert piece["counters"].keys() == {"progress", "seconds", "vmstat.oom_kill"}
+
+
+def test_a_page_of_one_setting_twice_tells_what_chance_marks() -> None:
+    text = GOOD.partition("[[figures]]")[0]
+    experiment = parse("x", text)
+    given = report([1.0] * 18, [1.0] * 12 + [2.0] * 6)
+    given["settings"] |= {"aa": 3, "primary": ["operations_per_second"]}
+    given["summary"] = {}
+    page = render(experiment, [results(one=command.trimmed(given))])
+    key = "`operations_per_second`"
+    assert f"| 6.12.117 | {key} | 3 | 1 | {key} |\n| all | | 3 | 1, 33.3 % | |\n" in page
 
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ state() { grep -H . "$POLICY"/*/policy "$VMP_MEMCG"/{memory.max,memory.swap.max,
 echo 1 >"$POLICY/flush/observe"
 load_start
 before=$(state)
-measured >"$WORK/table" || fail "the status is $?"
+measured --a profile=stock --b profile=recommended >"$WORK/table" || fail "the status is $?"
 cat "$WORK/table"
 python3 - "$WORK/report" <<'PYTHON'
 import json, sys
@@ -45,6 +45,9 @@ assert report["settings"]["memory_bytes"] == 32 << 20, report["settings"]
 rows = {row["key"]: row for section in report["summary"].values() for row in section}
 done = [rows["operations"][side] for side in ("before", "after")]
 assert done == [20, 20], f"{done} operations are not what the command tells"
+for piece in report["slices"]:
+    calls = piece["counters"]["stats.flush.calls"]
+    assert (calls > 0) == (piece["side"] == "B"), f"{calls} calls deferred, side {piece['side']}"
 assert all(report["turnover_seconds"].values()), report["turnover_seconds"]
 PYTHON
 measured --aa >"$WORK/table"

@@ -92,20 +92,17 @@ class Run:
     def prepare(self, stack: ExitStack) -> dict[str, list[Assignment]]:
         """Check and save the settings, write the common ones, return what each side writes."""
         args, control = self.args, self.control
-        common = list(args.set)
         if OBSERVE in control.names():
             self.observe(stack)
-        named = [*common, *args.a, *args.b]
-        if any(item.name == "profile" for item in named):
-            raise Failure("ab switches points one by one: name them instead of a profile")
-        control.check(named)
+        control.check([*args.set, *args.a, *args.b])
+        common, a, b = (control.spell_out(side) for side in (args.set, args.a, args.b))
+        named = [*common, *a, *b]
         before = {item.name: control.get(item.name) for item in named}
         stack.callback(self.restore, before)
-        for part in (args.a, args.b, common):  # the kernel refuses a bad number here, not later
+        for part in (a, b, common):  # the kernel refuses a bad number here, not later
             control.write(part)
         now = before | {item.name: item.value for item in common}
-        both = args.a + args.b
-        return {"A": complete(args.a, both, now), "B": complete(args.b, both, now)}
+        return {"A": complete(a, a + b, now), "B": complete(b, a + b, now)}
 
     def make_places(self, stack: ExitStack) -> dict[str, Path | int]:
         """Make what the workload's command names in braces, and return where it is."""
@@ -198,7 +195,7 @@ class Run:
     def measure(self, memcg: Cgroup, sides: dict[str, list[Assignment]]) -> None:
         """Switch and read the counters, slice by slice; the workload goes on all the while."""
         counters = Counters(self.control, memcg.path, self.progress)
-        order = slice_order(self.args.slices)
+        order = slice_order(self.args.slices) * (self.args.aa or 1)
         named = {"a": settings(self.args.a), "b": settings(self.args.b)}
         counters.marker.write(f"vmscan-policy ab run {json.dumps(named)}")
         self.lacks = [str(need) for need in lacking(self.counted(counters.snapshot()))]
@@ -279,7 +276,7 @@ class Run:
                 "a": settings(args.a),
                 "b": settings(args.b),
                 "both": settings(args.set),
-                "aa": args.aa,
+                "aa": args.aa or 0,
                 "primary": args.primary,
                 "memory_bytes": limit,
                 "warmup_seconds": args.warmup,
@@ -383,12 +380,21 @@ def choose_workload(args: argparse.Namespace) -> None:
 def arguments(parser: Parser) -> None:
     """Tell the parser what ab takes."""
     parser.usage = "%(prog)s [OPTIONS] [--workload NAME | --cgroup PATH | -- CMD...]"
-    parser.epilog = "SETTINGS: a comma-separated list of POINT=POLICY and POINT.PARAMETER=VALUE."
+    parser.epilog = "SETTINGS: a comma-separated list of POINT=POLICY and POINT.PARAMETER=VALUE; "
+    parser.epilog += "profile=NAME stands for the policies of all points that the profile sets."
     add = parser.add_argument
     names = ", ".join(WORKLOADS)
     add("--a", metavar="SETTINGS", default="flush=stock", help="side A (flush=stock)")
     add("--b", metavar="SETTINGS", help="side B (flush=batch)")
-    add("--aa", action="store_true", help="side B is A again: what is marked by chance?")
+    add(
+        "--aa",
+        metavar="RUNS",
+        type=int,
+        nargs="?",
+        const=1,
+        help="side B is A again, in so many runs, one after the other (1): what is marked by "
+        "chance?",
+    )
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
@@ -420,7 +426,7 @@ def complete_args(args: argparse.Namespace) -> None:
         args.memory = parse_size(args.memory_text) if args.memory_text else None
         args.primary = choose_primary(args)
         args.zram = parse_size(args.zram) if args.zram else None
-        if args.aa and args.b:
+        if args.aa is not None and args.b:
             raise Failure("--aa runs side A twice: leave --b out")
         args.b = args.a if args.aa else args.b or DEFAULT_B
         args.a, args.b = parse_assignments([args.a]), parse_assignments([args.b])
@@ -430,6 +436,8 @@ def complete_args(args: argparse.Namespace) -> None:
         raise Usage(str(error)) from None
     if args.slices < 2 or args.slices % 2:
         raise Usage("--slices has to be an even number from 2 on")
+    if args.aa is not None and args.aa < 1:
+        raise Usage("--aa takes a number of runs from 1 on")
     if args.seconds <= 0 or args.warmup < 0 or args.settle < 0:
         raise Usage("--seconds has to be more than 0, --warmup and --settle 0 or more")
     if args.progress and args.progress_command:

@@ -11,6 +11,7 @@ from typing import Any
 
 from vmp.ab.significance import (
     NO_EFFECT,
+    SIGNIFICANT,
     Effect,
     effect,
     half_range,
@@ -353,6 +354,20 @@ def summarize(
         for row in summary[title]:
             row |= {"primary": False, "p_corrected": None}
     return {PRIMARY: chosen, **summary}
+
+
+def marked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return those of summarize()'s rows that are told from noise."""
+    return [r for r in rows if r["p_corrected"] is not None and r["p_corrected"] < SIGNIFICANT]
+
+
+def by_chance(
+    slices: list[tuple[str, Slice]], primary: Sequence[str], runs: int
+) -> list[list[str]]:
+    """Return the primary figures that are marked in each of the runs that follow each other."""
+    each = len(slices) // runs
+    parts = (slices[start : start + each] for start in range(0, runs * each, each))
+    return [[row["key"] for row in marked(summarize(part, primary)[PRIMARY])] for part in parts]
 
 
 def effects(slices: list[tuple[str, Slice]]) -> dict[str, Effect]:

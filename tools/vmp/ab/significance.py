@@ -8,6 +8,7 @@ from functools import cache
 from itertools import accumulate, combinations_with_replacement
 from typing import NamedTuple
 
+SIGNIFICANT = 0.05  # a p below it is told from noise
 TAIL = 40  # one in so many at each end is left out of an interval: 95 % are inside
 
 
@@ -85,9 +86,6 @@ class Effect(NamedTuple):
     def percent(self, change: float | None) -> float | None:
         """Return a change of the metric in percent of A's centre; None without one."""
         return None if change is None or not self.a else 100 * change / abs(self.a)
-
-
-NO_EFFECT = Effect(0, 0, 0, None, None)
 
 
 NO_EFFECT = Effect(0, 0, 0, None, None)

@@ -6,7 +6,8 @@ import re
 from textwrap import fill
 from typing import Any
 
-from vmp.ab.compare import MODULE_COUNTERS, PRIMARY
+from vmp.ab.compare import MODULE_COUNTERS, PRIMARY, by_chance, marked, with_stalls
+from vmp.ab.significance import SIGNIFICANT
 
 COLUMNS = ("Before", "After", "Delta", "Percent", "95 % interval", "Sig")
 WIDTHS = (11, 11, 11, 9, 17, 4)
@@ -48,7 +49,7 @@ def interval(entry: dict[str, Any]) -> str:
 def mark(entry: dict[str, Any]) -> str:
     """Return one sign for a corrected p below 0.05, two for one below 0.01."""
     p, sign = entry["p_corrected"], "*" if entry["primary"] else "+"
-    if p is None or p >= 0.05:
+    if p is None or p >= SIGNIFICANT:
         return ""
     return 2 * sign if p < 0.01 else sign
 
@@ -104,20 +105,36 @@ def lost_note(slices: list[dict[str, Any]]) -> str:
     )
 
 
-def by_chance(report: dict[str, Any]) -> str:
+def chance_note(report: dict[str, Any]) -> str:
     """Say what a run of the same setting twice has marked; '' of another run."""
     if not report["settings"].get("aa"):
         return ""
     tested = [row for rows in report["summary"].values() for row in rows
               if row["p_corrected"] is not None]  # fmt: skip
-    marked = [row for row in tested if mark(row)]
-    primary = sum(row["primary"] for row in marked)
-    raw = sum(row["p"] < 0.05 for row in tested)
-    names = ": " + ", ".join(row["key"] for row in marked) if marked else ""
+    found = marked(tested)
+    primary = sum(row["primary"] for row in found)
+    raw = sum(row["p"] < SIGNIFICANT for row in tested)
+    names = ": " + ", ".join(row["key"] for row in found) if found else ""
     return fill(
-        f"A and B were the same setting: {len(marked)} of {len(tested)} tested figures are marked "
-        f"by chance, {primary} of them primary{names}. Uncorrected it would be {raw}.",
+        f"A and B were the same setting: {len(found)} of {len(tested)} tested figures are marked "
+        f"by chance, {primary} of them primary{names}. Uncorrected it would be {raw}."
+        + runs_note(report),
         WIDTH,
+    )
+
+
+def runs_note(report: dict[str, Any]) -> str:
+    """Say in how many of several runs of the same setting twice a primary figure is marked."""
+    runs = int(report["settings"]["aa"])
+    if runs == 1:
+        return ""
+    slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
+    every = by_chance(slices, report["settings"]["primary"], runs)
+    wrong = [keys for keys in every if keys]
+    names = ": " + "; ".join(", ".join(keys) for keys in wrong) if wrong else ""
+    return (
+        f" Cut into {runs} runs of {len(slices) // runs} slices, {len(wrong)} have a primary "
+        f"figure marked{names}."
     )
 
 
@@ -175,6 +192,6 @@ def render(report: dict[str, Any]) -> str:
             rows = [entry for entry in rows if entry["before"] or entry["after"]]
         if rows:
             lines += [title, *map(row, rows)]
-    notes = [footnote(report), lost_note(report["slices"]), by_chance(report)]
+    notes = [footnote(report), lost_note(report["slices"]), chance_note(report)]
     notes += [fill(said, WIDTH) for said in (*turnover(report), *lacks(report))]
     return "\n".join([*lines, "", *filter(None, notes)])

@@ -54,12 +54,15 @@ def files(experiment: Experiment, kernel: str | None) -> dict[str, Path]:
 def trimmed(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report without its table, and without counters that no row is made of.
 
-    Most are the module's own, and would be nine tenths of the file.
+    Most are the module's own, and would be nine tenths of the file. Of one setting twice, only the
+    primary figures are looked at.
     """
+    what = report["settings"]
     names = {name for piece in report["slices"] for name in piece["counters"]}
     rows = [
         row for title, part in sections(names).items() if title != MODULE_COUNTERS for row in part
     ]
+    rows = [row for row in rows if not what.get("aa") or row.key in what["primary"]]
     needed = {name for row in rows if isinstance(row, Metric) for name in (*row.parts, *row.per)}
     slices = [
         piece | {"counters": {k: v for k, v in piece["counters"].items() if k in needed}}

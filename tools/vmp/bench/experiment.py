@@ -10,6 +10,7 @@ from typing import Any
 from vmp.common import Failure, Usage, sources
 
 SUFFIX = ".toml"
+NOT_UP = "not up"  # what is published where a figure only must not rise
 DISK = "{disk}"  # in a command: where there is a blank disk
 
 
@@ -19,7 +20,9 @@ class Figure:
 
     what: str  # in words
     row: str  # of ab's table: its key
-    published: float | str = ""  # the change in percent, 0 for none; or only "up" or "down", or ""
+    published: float | str = (
+        ""  # the change in percent, 0 for none; or only "up", "down" or "not up", or ""
+    )
     runs: tuple[str, ...] = ()  # where it is looked at; () is everywhere
     against: str = ""  # the run to compare the runs with, side for side; "" compares A and B
     cannot: str = ""  # why an emulated guest can't show it
@@ -46,7 +49,7 @@ class Experiment:
     ab: str  # options of ab at any scale
     emulated: Scale
     real: Scale
-    figures: tuple[Figure, ...]
+    figures: tuple[Figure, ...]  # none where the runs are of one setting twice: what chance marks
     runs: dict[str, str] = field(default_factory=lambda: {"ab": ""})
     kernels: tuple[str, ...] = ("6.12",)  # those that it is about
     service: str = ""  # a script beside the file, which runs ab while the service is there
@@ -116,8 +119,10 @@ def parse(name: str, text: str) -> Experiment:
     )
     found: Experiment = made(Experiment, f"experiment {name}", {"name": name, **values})
     for figure in found.figures:
-        if isinstance(figure.published, str) and figure.published not in ("up", "down", ""):
-            raise Failure(f"experiment {name}: '{figure.what}': published is a number, up or down")
+        if isinstance(figure.published, str) and figure.published not in ("up", "down", NOT_UP, ""):
+            raise Failure(
+                f"experiment {name}: '{figure.what}': published is a number, up, down or {NOT_UP}"
+            )
         for run in {*figure.runs, *filter(None, [figure.against])} - set(found.runs):
             raise Failure(f"experiment {name}: '{figure.what}' names no run of it, '{run}'")
     return found

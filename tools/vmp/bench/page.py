@@ -5,11 +5,18 @@ import math
 from textwrap import fill
 from typing import Any
 
+from vmp.ab.compare import by_chance, with_stalls
 from vmp.bench.experiment import Experiment, Figure
-from vmp.bench.verdicts import CANNOT, RULE, Measured, measured, verdict
+from vmp.bench.verdicts import CANNOT, Measured, measured, rule, verdict
 
 WIDTH = 100
 HEAD = "| figure | where | A | B | ours | 95 % interval | p | published | verdict |"
+CHANCE_HEAD = "| where | primary figures | runs | with a mark | which |"
+INTERVAL = (
+    "The interval is that of the change per pair of neighbouring slices, in percent of A's typical "
+    "slice, and so beyond 100 % where slices differ much; p is that of the signed-rank test over "
+    "them, corrected for the number of the run's figures."
+)
 
 
 def text(words: str, indent: str = "") -> str:
@@ -68,6 +75,33 @@ def rows(experiment: Experiment, results: dict[str, Any]) -> list[str]:
     return lines
 
 
+def judged(experiment: Experiment, every: list[dict[str, Any]]) -> list[str]:
+    """Return the part of the page with the verdicts."""
+    table = [line for results in every for line in rows(experiment, results)]
+    why = list(dict.fromkeys(line for r in every for line in reasons(experiment, r["here"])))
+    parts = ["## Verdicts", "\n".join([HEAD, "|---|---|---|---|---|---|---|---|---|", *table])]
+    if why:
+        parts += ["What an emulated guest can't show:", "\n".join(why)]
+    return [*parts, text(f"{rule(experiment)} {INTERVAL}")]
+
+
+def marks(every: list[dict[str, Any]]) -> list[str]:
+    """Return the part of the page of runs of one setting twice: what was marked by chance."""
+    lines, total, wrong = [], 0, 0
+    for results in every:
+        for run, report in results["runs"].items():
+            what = report["settings"]
+            slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
+            found = [keys for keys in by_chance(slices, what["primary"], what["aa"]) if keys]
+            names = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found) or "-"
+            primary = ", ".join(f"`{key}`" for key in what["primary"])
+            cells = (place(results, run), primary, str(what["aa"]), str(len(found)), names)
+            lines.append(f"| {' | '.join(cells)} |")
+            total, wrong = total + what["aa"], wrong + len(found)
+    lines.append(f"| all | | {total} | {wrong}, {100 * wrong / total:.1f} % | |")
+    return ["## Marked by chance", "\n".join([CHANCE_HEAD, "|---|---|---|---|---|", *lines])]
+
+
 def reasons(experiment: Experiment, here: bool) -> list[str]:
     """Return why some figures can't be seen in a guest."""
     if here:
@@ -100,8 +134,6 @@ def compared(results: dict[str, Any]) -> str:
 def render(experiment: Experiment, every: list[dict[str, Any]]) -> str:
     """Return the page of an experiment's results, one for each kernel or machine."""
     name = experiment.name
-    table = [line for results in every for line in rows(experiment, results)]
-    why = list(dict.fromkeys(line for r in every for line in reasons(experiment, r["here"])))
     parts = [
         "<!-- SPDX-License-Identifier: GPL-2.0 -->\n"
         f"<!-- Made by: tools/bench page docs/results/{name}/*.json -->",
@@ -109,17 +141,7 @@ def render(experiment: Experiment, every: list[dict[str, Any]]) -> str:
         text(experiment.about),
         text("**Published:** " + experiment.published),
         "```text\n" + "\n".join(f"$ {results['command']}" for results in every) + "\n```",
-        "## Verdicts",
-        "\n".join([HEAD, "|---|---|---|---|---|---|---|---|---|", *table]),
-    ]
-    if why:
-        parts += ["What an emulated guest can't show:", "\n".join(why)]
-    parts += [
-        text(
-            f"{RULE} The interval is that of the change per pair of neighbouring slices, in "
-            "percent of A's typical slice, and so beyond 100 % where slices differ much; p is that "
-            "of the signed-rank test over them, corrected for the number of the run's figures."
-        ),
+        *(judged(experiment, every) if experiment.figures else marks(every)),
         "## What was compared",
         "\n".join(compared(results) for results in every),
         "```text\n" + "\n".join(dict.fromkeys(c for r in every for c in commands(r))) + "\n```",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmp.ab.compare import summarize, with_stalls
-from vmp.bench.experiment import Experiment, Figure
+from vmp.ab.significance import SIGNIFICANT
+from vmp.bench.experiment import NOT_UP, Experiment, Figure
 
-SIGNIFICANT = 0.05
 ENOUGH = 0.5  # of the published change
 EQUAL = 10  # percent: a change that is surely smaller is none
 
@@ -22,6 +22,9 @@ FEW = "too few slices to tell"
 CANNOT = "can't be seen here"
 OURS_ALONE = "no figure was published"
 MISSING = "no figure here"
+BETTER = "better"
+WORSE = "worse"
+NO_WORSE = "no worse beyond the noise"
 
 RULE = (
     f"*{REPRODUCED}*: a change in the published direction, with a p below {SIGNIFICANT}, of at "
@@ -32,6 +35,16 @@ RULE = (
     f"Where no change was published, *{REPRODUCED}* is an interval within {EQUAL} % either way, "
     f"*{CHANGED}* another with a p below {SIGNIFICANT}, and *{NOISY}* any other."
 )
+RISE_RULE = (
+    f"Where a figure only has not to rise, *{BETTER}* and *{WORSE}* are changes with a p below "
+    f"{SIGNIFICANT}, *{NO_WORSE}* any other."
+)
+
+
+def rule(experiment: Experiment) -> str:
+    """Return in words how the figures of an experiment are judged."""
+    kinds = {figure.published == NOT_UP for figure in experiment.figures}
+    return " ".join([RULE] * (False in kinds) + [RISE_RULE] * (True in kinds))
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,8 @@ def verdict(figure: Figure, found: Measured, here: bool) -> str:
         return OURS_ALONE
     if figure.published == 0:
         return no_change(found, significant)
+    if figure.published == NOT_UP:
+        return NO_WORSE if not significant else WORSE if percent > 0 else BETTER
     if not significant:
         without_0 = found.interval and found.interval[0] * found.interval[1] > 0
         return FEW if without_0 and found.least >= SIGNIFICANT else NOT_SEEN

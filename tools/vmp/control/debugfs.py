@@ -16,6 +16,7 @@ from vmp.common import Failure, mount_points
 
 DEBUGFS_DIR = "vmscan_policy"
 EVENTS_DIR = "events/vmscan_policy"  # in tracefs
+PROFILE = "profile"
 TRACE = "trace"
 NONE = "none"  # of the names that a file takes, where it takes several
 
@@ -156,6 +157,27 @@ class Control:
                         f"{item} was refused ({reason}); "
                         + (f"set before it: {done}" if done else "nothing was changed")
                     ) from None
+
+    def policies(self) -> list[Assignment]:
+        """Return the policy that each point has now."""
+        return [Assignment(point, self.get(point)) for point in self.points()]
+
+    def spell_out(self, assignments: list[Assignment]) -> list[Assignment]:
+        """Return settings with the policies of its points in the place of each profile.
+
+        The kernel alone knows them: a profile is in force for a moment.
+        """
+        before, found = self.policies(), []
+        for item in assignments:
+            if item.name != PROFILE:
+                found.append(item)
+                continue
+            try:
+                self.write([item])
+                found += self.policies()
+            finally:
+                self.write(before)
+        return found
 
     def stats(self) -> dict[str, dict[str, int]]:
         """Return the counters of every point that has some."""
