@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what decides whether a livepatch fits a kernel, with objects that gcc makes."""
 
+import errno
 import subprocess
 from pathlib import Path
 
 import pytest
 from vmp.common import Failure
+from vmp.livepatch import transition
 from vmp.livepatch.build import include, make_local
 from vmp.livepatch.kernel import check_options, find_compiler
+from vmp.livepatch.names import NAME
 from vmp.livepatch.symbols import place, read_kernel, read_object, table
 
 SOURCE = """
@@ -125,3 +128,41 @@ def test_another_compiler_is_refused() -> None:
     options = {"CONFIG_CC_VERSION_TEXT": '"gcc (Another 1.2.3-4) 1.2.3"'}
     with pytest.raises(Failure, match=r"was built by gcc \(Another 1\.2\.3-4\) 1\.2\.3, and here"):
         find_compiler("6.12.117", options)
+
+
+def test_a_way_out_that_ends_while_it_is_given_up_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write that is to turn it around is refused, for by then the switch is away."""
+    hooks, ran = tmp_path / "hooks", []
+    hooks.mkdir()
+    (hooks / "transition").write_text("1\n")
+
+    def switch(on: bool) -> None:
+        if on:
+            (hooks / "transition").unlink()
+            raise OSError(errno.ENODEV, "No such device")
+
+    monkeypatch.setattr(transition, "LIVEPATCH", hooks)
+    monkeypatch.setattr(transition, "switch", switch)
+    monkeypatch.setattr(transition, "held_up_by", lambda _wanted: [])
+    monkeypatch.setattr(transition, "run", lambda words, _what: ran.append(words))
+    transition.take_out(0.1, [])
+    assert ran == [["rmmod", NAME]]
+
+
+def test_a_way_out_that_is_turned_around_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "transition").write_text("1\n")
+
+    def switch(on: bool) -> None:
+        (hooks / "transition").write_text("0\n" if on else "1\n")
+
+    monkeypatch.setattr(transition, "LIVEPATCH", hooks)
+    monkeypatch.setattr(transition, "switch", switch)
+    monkeypatch.setattr(transition, "held_up_by", lambda _wanted: ["busy (7)"])
+    with pytest.raises(Failure, match=r"the hooks stay.* busy \(7\)"):
+        transition.take_out(0.1, [])

@@ -128,9 +128,18 @@ def switch(on: bool) -> None:
 
 
 def give_up(wanted: int, limit: float) -> str:
-    """Turn a transition around; returns what it could not get over."""
+    """Turn a transition around; returns what it could not get over, '' if it has come to its end.
+
+    Once all tasks are moved the kernel may wait for long, for a grace period of RCU's, and whoever
+    writes to the switch then waits until the way out has been gone, and the switch is away.
+    """
     tasks = held_up_by(wanted)
-    switch(wanted != PATCHED)
+    try:
+        switch(wanted != PATCHED)
+    except OSError:
+        if wanted == PATCHED or moving():
+            raise
+        return ""
     what = ", ".join(tasks[:SHOWN]) + (f" and {len(tasks) - SHOWN} more" if tasks[SHOWN:] else "")
     if not wait(limit):
         raise Failure(f"neither way in {limit:g} s: {what or 'tasks'} did not leave reclaim")
@@ -169,7 +178,6 @@ def take_out(limit: float, cgroups: Sequence[str]) -> None:
     with frozen(cgroups):
         if LIVEPATCH.exists():
             switch(False)
-        if not wait(limit):
-            reason = give_up(UNPATCHED, limit)
+        if not wait(limit) and (reason := give_up(UNPATCHED, limit)):
             raise Failure(f"the hooks stay, with stock alone: {reason}; use --freeze")
     run(["rmmod", NAME], "unloading the hooks")
