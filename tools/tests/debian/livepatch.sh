@@ -6,7 +6,7 @@ cd vmscan-policy
 export XDG_CACHE_HOME=$PWD/../cache
 # shellcheck source=load.sh
 . tools/tests/debian/load.sh
-rounds=10
+rounds=$(<../rounds)
 
 # Of the functions that change.
 text() { tools/tests/debian/text.py "$XDG_CACHE_HOME"/vmscan-policy/livepatch/*/about.json; }

@@ -4,6 +4,7 @@
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
@@ -19,12 +20,24 @@ BUILD = ("build-essential", "libelf-dev", "quilt", "xz-utils")
 # For the guest tests.
 TOOLS = ("dmsetup", "e2fsprogs", "fio", "mount", "trace-cmd", "xfsprogs")
 GUEST_TESTS = "debian-13"  # where these run
-# Kernels by the name of an installation: the image, and its headers.
+
+
+class Stock(NamedTuple):
+    """A kernel of Debian's."""
+
+    image: str
+    headers: str
+    rounds: int  # so often the livepatch comes and goes
+
+
+# By the name of an installation.
 KERNELS = {
-    "debian-13": ("linux-image-cloud-amd64", "linux-headers-cloud-amd64"),
-    "debian-13-backports": (
+    "debian-13": Stock("linux-image-cloud-amd64", "linux-headers-cloud-amd64", 10),
+    "debian-13-generic": Stock("linux-image-amd64", "linux-headers-amd64", 3),
+    "debian-13-backports": Stock(
         "linux-image-cloud-amd64/trixie-backports",
         "linux-headers-cloud-amd64/trixie-backports",
+        10,
     ),
 }
 TIMEOUT = 1500  # seconds
@@ -48,6 +61,17 @@ def build(machine: Installation, described: Path) -> Path:
 def modules(paths: Iterable[Path], place: str) -> Files:
     """Return files as a guest gets them, below `place`."""
     return {f"{place}/{path.name}": path for path in paths if path.is_file()}
+
+
+def come_and_go(name: str, kernel: Stock, log: Path) -> tuple[Installation, Files]:
+    """Bring the hooks and take them out; returns the guest, and the files of the livepatch."""
+    machine = install(name, "trixie", kernel.image, kernel.headers, *BUILD, *TOOLS)
+    built = build(machine, run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {}))
+    files = modules(built.iterdir(), f"cache/vmscan-policy/livepatch/{built.name}")
+    rounds = OUT / f"{name}.rounds"
+    rounds.write_text(f"{kernel.rounds}\n")
+    run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, {**files, "rounds": rounds})
+    return machine, files
 
 
 def measure_cost(report: Report, name: str, machine: Installation, files: Files) -> None:
@@ -76,14 +100,10 @@ def build_faults(machine: Installation) -> Files:
 
 def run_all(report: Report, _full: bool) -> None:
     """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
-    for name, packages in KERNELS.items():
-        log = OUT / f"test-{name}.log"
+    for name, kernel in KERNELS.items():
         files: Files = {}
         with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
-            machine = install(name, "trixie", *packages, *BUILD, *TOOLS)
-            built = build(machine, run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {}))
-            files = modules(built.iterdir(), f"cache/vmscan-policy/livepatch/{built.name}")
-            run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, files)
+            machine, files = come_and_go(name, kernel, OUT / f"test-{name}.log")
         if not files:
             continue
         measure_cost(report, name, machine, files)
