@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     guest = ["--cpus", "4", "--memory", "2G", "--disk", DISK]
     measure("measuring and recording in a guest, eleven minutes", guest, runs, GUEST_TIMEOUT)
     if large_runs:
-        guest = ["--icount", "--cpus", "1", "--disk", "2G"]
+        guest = ["--icount", "--cpus", "1"]
         runs = saved(shown, large_runs)
         measure("counting instructions in a guest, two minutes", guest, runs, LARGE_TIMEOUT)
     reports = load(out, TITLES)
