@@ -23,22 +23,27 @@ VM = "tools/ab --zram 512M --memory 64M"
 PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seconds 3"
 DISK = "2G:2000"  # what pressure keeps its file on
 GUEST_TIMEOUT = 1500  # seconds
-LARGE_TIMEOUT = 900
+COUNTED_TIMEOUT = 900
 
 
 def commands(offered: dict[str, list[str]]) -> dict[str, str]:
-    """Return the runs by name, for a kernel with these points and policies."""
+    """Return the runs with several CPUs, by name, for a kernel with these points and policies."""
     old = "v6.12" if "v6.12" in offered["scan"] else "stock"
-    everything = only(ALL, offered)
     return {
         "threads": f"{THREADS} --lru mglru",
         "threads-1g": f"{THREADS} --lru mglru --memory 1G",
         "threads-classic": f"{THREADS} --lru classic",
         "mglru": f"{VM} --lru mglru --slices 24",
         "scan": f"{PRESSURE} --a scan={old} --b scan=budget,aging=continue",
-        "trace": f"{VM} --lru mglru --a trace=0 --b trace=1 --set {everything} "
-        "--slices 24 --seconds 4",
     }
+
+
+def counted(offered: dict[str, list[str]]) -> dict[str, str]:
+    """Return the runs whose instructions are counted."""
+    trace = f"{VM} --lru mglru --a trace=0 --b trace=1 --set {only(ALL, offered)} "
+    trace += f"--functions {large.LIMIT} --slices 20 --seconds 0.4 --warmup 0.5"
+    # Elsewhere the kernel handles large folios in batches by itself.
+    return {"trace": trace} | (large.COMMANDS if large.POINTS <= set(offered) else {})
 
 
 def recorded(offered: dict[str, list[str]]) -> str:
@@ -84,17 +89,14 @@ def run(args: argparse.Namespace) -> int:
     shown = out.relative_to(REPO)
     step("building kernel and module (some minutes the first time)", ["tools/kernel", "module"])
     offered = policies()
-    # Elsewhere the kernel handles them in batches by itself.
-    large_runs = large.COMMANDS if large.POINTS <= set(offered) else {}
     runs = saved(shown, commands(offered)) | saved(shown, {"recorded": recorded(offered)})
     last = shown / "recorded.json"
     runs[last] = f"tools/record -o {shown}/trace.dat -- {runs[last]}"
     guest = ["--cpus", "4", "--memory", "2G", "--disk", DISK]
-    measure("measuring and recording in a guest, eleven minutes", guest, runs, GUEST_TIMEOUT)
-    if large_runs:
-        guest = ["--icount", "--cpus", "1"]
-        runs = saved(shown, large_runs)
-        measure("counting instructions in a guest, two minutes", guest, runs, LARGE_TIMEOUT)
+    measure("measuring and recording in a guest, ten minutes", guest, runs, GUEST_TIMEOUT)
+    guest = ["--icount", "--cpus", "1"]
+    runs = saved(shown, counted(offered))
+    measure("counting instructions in a guest, three minutes", guest, runs, COUNTED_TIMEOUT)
     reports = load(out, TITLES)
     held, verdicts = [], []
     for name, report in reports.items():
@@ -104,11 +106,11 @@ def run(args: argparse.Namespace) -> int:
         results, lines = verdict(name, report)
         held += results
         verdicts.append(lines)
-    if large_runs:
-        results, lines = large.table(load(out, large_runs))
+    if large_too := large.POINTS <= set(offered):
+        results, lines = large.table(load(out, large.COMMANDS))
         held += results
         verdicts.append(lines)
-    summary = "\n".join([*verdicts, "", closing(reports, held, bool(large_runs))])
+    summary = "\n".join([*verdicts, "", closing(reports, held, large_too)])
     (out / "summary.txt").write_text(summary + "\n")
     page = [f"{shown}/{name}" for name in ("trace.dat", *(f"{n}.json" for n in TITLES))]
     page.append(f"{shown}/recorded.json")
