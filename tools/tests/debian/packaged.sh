@@ -7,6 +7,9 @@ checkout=/root/vmscan-policy
 left="/usr/src/vmscan_policy* /var/lib/dkms/vmscan_policy* /etc/vmscan-policy* /usr/share/*/vmscan-policy*
 	/etc/systemd/system/*/vmscan-policy* /usr/lib/systemd/system/vmscan-policy* /lib/modules/*/updates/dkms/vmscan_policy*"
 
+# shellcheck source=load.sh
+. "$checkout/tools/tests/debian/load.sh"
+
 fail() {
 	echo "$*"
 	systemctl --no-pager status vmscan-policy || true
@@ -60,4 +63,4 @@ apt-get purge -y vmscan-policy-dkms vmscan-policy-tools
 [[ $(systemctl is-active vmscan-policy) != active ]] || fail "the unit is still active"
 # shellcheck disable=SC2086 # patterns
 ! ls -d $left 2>/dev/null || fail "that was left behind"
-! dmesg | grep -E 'WARNING|BUG|Oops|detected stall|blocked for more than' || fail "the kernel has complained"
+check_log
