@@ -133,10 +133,11 @@ def test_what_an_emulator_can_not_show_is_judged_on_a_real_machine() -> None:
 def test_a_good_file() -> None:
     experiment = parse("x", GOOD)
     assert experiment.words("one", False, "f") == [
-        *"tools/ab --a flush=stock --b flush=batch --memory 64M --seconds 4 --lru mglru".split(),
-        *("--json", "f", "--primary", "operations_per_second", "--", "sh", "-c", "exec true"),
+        *"tools/ab --json f --primary operations_per_second --a flush=stock".split(),
+        *"--b flush=batch --memory 64M --seconds 4 --lru mglru -- sh -c".split(),
+        "exec true",
     ]
-    assert experiment.words("two", True, "f")[-4:] == ["--lru", "classic", "--json", "f"]
+    assert experiment.words("two", True, "f")[-2:] == ["--lru", "classic"]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,9 @@ def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
 def test_ab_takes_what_a_file_says(name: str, here: bool) -> None:
     experiment = find(name)
     for run in experiment.runs:
-        pairs, figures = ab_args(experiment, run, here).slices // 2, experiment.primary(run, here)
+        args, figures = ab_args(experiment, run, here), experiment.primary(run, here)
+        assert args.json and (not figures or args.primary == figures)
+        pairs = args.slices // 2
         assert len(figures) * 2.0 ** (1 - pairs) < 0.05  # or no difference can be told
     parser = Parser()
     vm_options(parser)

@@ -70,8 +70,9 @@ class Experiment:
     def words(self, run: str, here: bool, out: str) -> list[str]:
         """Return the command that does one run, and leaves what was measured in the file `out`."""
         scale = self.scale(here)
-        words = ["tools/ab", *shlex.split(f"{self.ab} {scale.ab} {self.runs[run]}"), "--json", out]
+        words = ["tools/ab", "--json", out]
         words += ["--primary", ",".join(keys)] if (keys := self.primary(run, here)) else []
+        words += shlex.split(f"{self.ab} {scale.ab} {self.runs[run]}")  # which may end in a command
         words += ["--", "sh", "-c", scale.command.strip()] if scale.command else []
         if self.service:
             settings = [f"{name}={value}" for name, value in scale.service.items()]
