@@ -26,6 +26,8 @@ serve()
 {
 	as_user postgres -D "$DATA/db" "${settings[@]}" &
 	wait_for ready
+	# The page cache would take minutes to fill until reclaim begins.
+	cat "$DATA"/db/base/*/* >/dev/null
 	as_user pgbench -h "$DATA" --no-vacuum --client="$THREADS" --jobs=2 --time=1000000 --progress=1 \
 		--protocol=prepared --builtin="select-only@$READS" \
 		--builtin="simple-update@$((10 - READS))" postgres 2>&1 | count_rate
@@ -39,6 +41,7 @@ prepare()
 	as_user pg_ctl -D "$DATA/db" -s -w -t 120 -o "${settings[*]}" start
 	as_user pgbench -h "$DATA" -q -i -I dtGp --scale="$SCALE" postgres 2>/dev/null
 	as_user pg_ctl -D "$DATA/db" -s -w -t 300 stop
+	data_cold
 }
 
 case $1 in

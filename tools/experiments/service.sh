@@ -44,6 +44,14 @@ data_remove()
 	[ ! -d "$DATA" ] || rmdir "$DATA"
 }
 
+# data_cold: have it read anew. What the preparation has left in the page cache is charged to no
+# cgroup's limit.
+data_cold()
+{
+	sync -f "$DATA"
+	find "$DATA" -type f -exec dd if={} iflag=nocache count=0 status=none \;
+}
+
 # wait_for COMMAND...: until it succeeds; an emulated service takes its time.
 wait_for()
 {

@@ -33,7 +33,7 @@ DEFAULT_WORKLOAD = "vm"
 DEFAULT_B = "flush=batch"
 DEFAULT_DISK = Path("/dev/vda")
 DEFAULT_SYSTEM = "ext4"
-RECLAIM_TIMEOUT = 120  # seconds for the workload to reach its limit
+RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
 OBSERVE = "flush.observe"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -134,8 +134,9 @@ class Run:
         if self.workload.swap == "needed" and not swap_areas():
             raise Failure("there is no swap: switch some on, or add --zram 1G")
 
-    def wait_for_operations(self, memcg: Cgroup, deadline: float) -> None:
+    def wait_for_operations(self, memcg: Cgroup) -> None:
         """Wait until a workload that counts has begun to: before that it lays out its files."""
+        deadline = time.monotonic() + RECLAIM_TIMEOUT
         while self.progress and not self.progress.peek():
             memcg.require_alive()
             if time.monotonic() > deadline:
@@ -145,8 +146,8 @@ class Run:
 
     def wait_for_reclaim(self, memcg: Cgroup) -> None:
         """Wait until the workload has begun and met its limit, then for the warm-up."""
+        self.wait_for_operations(memcg)
         deadline = time.monotonic() + RECLAIM_TIMEOUT
-        self.wait_for_operations(memcg, deadline)
         at_first = memcg.stolen()  # laying out files has made reclaim work, too
         while memcg.stolen() == at_first and not self.workload.pages_out:
             memcg.require_alive()
