@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from vmp.ab.compare import MODULE_COUNTERS, Metric, sections
+from vmp.ab.compare import MODULE_COUNTERS, Metric, sections, with_stalls
 from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
@@ -58,7 +58,7 @@ def trimmed(report: dict[str, Any]) -> dict[str, Any]:
     primary figures are looked at.
     """
     what = report["settings"]
-    names = {name for piece in report["slices"] for name in piece["counters"]}
+    names = {name for piece in report["slices"] for name in with_stalls(piece)}
     rows = [
         row for title, part in sections(names).items() if title != MODULE_COUNTERS for row in part
     ]
@@ -68,7 +68,10 @@ def trimmed(report: dict[str, Any]) -> dict[str, Any]:
         piece | {"counters": {k: v for k, v in piece["counters"].items() if k in needed}}
         for piece in report["slices"]
     ]
-    return {k: v for k, v in report.items() if k != "summary"} | {"slices": slices}
+    # The workload's command has this machine's paths; its title says what it is.
+    settings = {k: v for k, v in what.items() if k != "workload"}
+    kept = {k: v for k, v in report.items() if k != "summary"}
+    return kept | {"settings": settings, "slices": slices}
 
 
 def words(experiment: Experiment, run: str, out: str, disk: str | None) -> list[str]:
