@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -326,6 +327,17 @@ def test_what_is_saved_has_all_that_the_table_is_made_of() -> None:
         assert piece["counters"].keys() == {"progress", "seconds", "vmstat.oom_kill"}
 
 
+def test_what_is_saved_of_one_setting_twice_has_what_the_primary_figures_are_made_of() -> None:
+    given = report([1.0] * 6, [2.0] * 6)
+    given["settings"] |= {"aa": 1, "primary": ["total_wait_ms_per_1000"]}
+    stolen = {"vmstat.pgsteal_anon": 1, "vmstat.pgsteal_file": 1}
+    for piece in given["slices"]:
+        piece["counters"] |= stolen
+        piece["stalls"] = [5]
+    for piece in command.trimmed(given)["slices"]:
+        assert piece["counters"].keys() == stolen.keys() and piece["stalls"] == [5]
+
+
 def test_a_page_of_one_setting_twice_tells_what_chance_marks() -> None:
     text = GOOD.partition("[[figures]]")[0]
     experiment = parse("x", text)
@@ -462,3 +474,14 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     page = command.PAGES / f"{directory.name}.md"
     assert page.read_text() == render(find(directory.name), every)
     assert f"(results/{page.name})" in (REPO / "docs/results.md").read_text()
+
+
+def test_readme_quotes_the_figures_of_pages() -> None:
+    """Before, after, change and interval are as in a row of the page that is named beside them."""
+    quoted = re.findall(
+        r"\| ([^|]+ \| [^|]+ \| [^|]+ \| [^|]+) \| \[[^]]+\]\((docs/results/[\w-]+\.md)\) \|",
+        (REPO / "README.md").read_text(),
+    )
+    assert len(quoted) > 8
+    for cells, page in quoted:
+        assert f"| {cells} |" in (REPO / page).read_text(), f"{page} has not: {cells}"

@@ -14,7 +14,7 @@ HEAD = "| figure | where | A | B | ours | 95 % interval | p | published | verdic
 CHANCE_HEAD = "| where | primary figures | runs | with a mark | which |"
 INTERVAL = (
     "The interval is that of the change per pair of neighbouring slices, in percent of A's typical "
-    "slice, and so beyond 100 % where slices differ much; p is that of the signed-rank test over "
+    "slice, and so wide where slices differ much; p is that of the signed-rank test over "
     "them, corrected for the number of the run's figures."
 )
 
@@ -50,9 +50,12 @@ def published(figure: Figure) -> str:
 
 
 def interval(found: Measured) -> str:
-    """Return the interval of the change, in percent of A."""
-    ends = found.interval
-    return "-" if ends is None else f"{ends[0]:+.1f} to {ends[1]:+.1f} %"
+    """Return the interval of the change, in percent of A; of what is there no more can be gone."""
+    if found.interval is None:
+        return "-"
+    low, high = found.interval
+    low = max(low, -100) if found.before and found.before > 0 else low
+    return f"{low:+.1f} to {high:+.1f} %"
 
 
 def place(results: dict[str, Any], run: str) -> str:
