@@ -598,12 +598,12 @@ def test_runs_of_one_setting_are_judged_one_by_one() -> None:
     key = "remote_flushes_per_1000"
     same = [(piece["side"], piece["counters"]) for piece in report()["slices"]] * 4
     even = [(side, same[0][1]) for side, _ in same]
-    assert compare.by_chance(even + same + even, [key], 3) == [[], [key], []]
     given = report()
     given["slices"] = [
         {"side": side, "counters": counters} for side, counters in even + same + even
     ]
     given["settings"] |= {"aa": 3, "primary": [key]}
+    assert compare.by_chance(given) == [[], [key], []]
     said = f"Cut into 3 runs of {len(even)} slices, 1 have a primary figure marked: {key}."
     assert said in " ".join(table.chance_note(given).split())
 

@@ -361,13 +361,14 @@ def marked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [r for r in rows if r["p_corrected"] is not None and r["p_corrected"] < SIGNIFICANT]
 
 
-def by_chance(
-    slices: list[tuple[str, Slice]], primary: Sequence[str], runs: int
-) -> list[list[str]]:
-    """Return the primary figures that are marked in each of the runs that follow each other."""
-    each = len(slices) // runs
-    parts = (slices[start : start + each] for start in range(0, runs * each, each))
-    return [[row["key"] for row in marked(summarize(part, primary)[PRIMARY])] for part in parts]
+def by_chance(report: dict[str, Any]) -> list[list[str]]:
+    """Return the primary figures that are marked in each of a report's runs of one setting."""
+    what = report["settings"]
+    slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
+    each = len(slices) // what["aa"]
+    parts = (slices[start : start + each] for start in range(0, len(slices), each))
+    summaries = (summarize(part, what["primary"]) for part in parts)
+    return [[row["key"] for row in marked(summary[PRIMARY])] for summary in summaries]
 
 
 def effects(slices: list[tuple[str, Slice]]) -> dict[str, Effect]:

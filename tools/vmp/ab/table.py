@@ -6,7 +6,7 @@ import re
 from textwrap import fill
 from typing import Any
 
-from vmp.ab.compare import MODULE_COUNTERS, PRIMARY, by_chance, marked, with_stalls
+from vmp.ab.compare import MODULE_COUNTERS, PRIMARY, by_chance, marked
 from vmp.ab.significance import SIGNIFICANT
 
 COLUMNS = ("Before", "After", "Delta", "Percent", "95 % interval", "Sig")
@@ -128,13 +128,11 @@ def runs_note(report: dict[str, Any]) -> str:
     runs = int(report["settings"]["aa"])
     if runs == 1:
         return ""
-    slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
-    every = by_chance(slices, report["settings"]["primary"], runs)
-    wrong = [keys for keys in every if keys]
+    wrong = [keys for keys in by_chance(report) if keys]
     names = ": " + "; ".join(", ".join(keys) for keys in wrong) if wrong else ""
     return (
-        f" Cut into {runs} runs of {len(slices) // runs} slices, {len(wrong)} have a primary "
-        f"figure marked{names}."
+        f" Cut into {runs} runs of {len(report['slices']) // runs} slices, {len(wrong)} have a "
+        f"primary figure marked{names}."
     )
 
 

@@ -20,9 +20,7 @@ class Figure:
 
     what: str  # in words
     row: str  # of ab's table: its key
-    published: float | str = (
-        ""  # the change in percent, 0 for none; or only "up", "down" or "not up", or ""
-    )
+    published: float | str = ""  # percent, 0 for no change; or only "up", "down" or "not up"
     runs: tuple[str, ...] = ()  # where it is looked at; () is everywhere
     against: str = ""  # the run to compare the runs with, side for side; "" compares A and B
     cannot: str = ""  # why an emulated guest can't show it

@@ -5,7 +5,7 @@ import math
 from textwrap import fill
 from typing import Any
 
-from vmp.ab.compare import by_chance, with_stalls
+from vmp.ab.compare import by_chance
 from vmp.bench.experiment import Experiment, Figure
 from vmp.bench.verdicts import CANNOT, Measured, measured, rule, verdict
 
@@ -94,8 +94,7 @@ def marks(every: list[dict[str, Any]]) -> list[str]:
     for results in every:
         for run, report in results["runs"].items():
             what = report["settings"]
-            slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
-            found = [keys for keys in by_chance(slices, what["primary"], what["aa"]) if keys]
+            found = [keys for keys in by_chance(report) if keys]
             names = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found) or "-"
             primary = ", ".join(f"`{key}`" for key in what["primary"])
             cells = (place(results, run), primary, str(what["aa"]), str(len(found)), names)
