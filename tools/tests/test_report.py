@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from vmp.ab import compare
+from vmp.ab.workloads import WORKLOADS
 from vmp.common import Failure
 from vmp.report import aggregate, match, trace, verdict
 from vmp.testing import browser
@@ -250,9 +251,13 @@ def test_of_nothing_there_is_no_percentage() -> None:
 
 
 def test_what_a_reader_asks_is_in_the_table() -> None:
-    names = {"stall_us", "stats.flush.calls"}
+    names = {"stall_us", "stats.flush.calls", "progress"}
     keys = {metric.key for metrics in compare.sections(names).values() for metric in metrics}
-    assert {key for metrics in verdict.QUESTIONS.values() for key in metrics} <= keys
+    asked = {key for metrics in verdict.QUESTIONS.values() for key in metrics}
+    assert asked <= keys
+    # Whatever a load is there to tell; instructions are told per function.
+    primary = {key for workload in WORKLOADS.values() for key in workload.primary}
+    assert primary - asked == {"instructions_per_1000"}
 
 
 def test_few_slices_have_no_verdict() -> None:

@@ -218,7 +218,7 @@ def closing(reports: dict[str, dict[str, Any]], held: list[bool], large: bool) -
         "much to scan again and again; the budget policy settles it once a pass, and ends when it\n"
         "has enough. Last, in a guest that counts instructions, what all trace events cost.\n"
         f"{LARGE if large else ''}"
-        f"All on Linux {where['kernel']}, in a guest with {where['cpus']} CPUs but where they are\n"
-        "counted; each workload was started once, and ran on while its policy was switched.\n"
+        f"All on Linux {where['kernel']}, guests with {where['cpus']} CPUs, instructions on one.\n"
+        "Each workload was started once, and ran on while its policy was switched.\n"
         f"{sum(held)} of {len(held)} goals held, {len(held) - sum(held)} missed."
     )

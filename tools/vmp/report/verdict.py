@@ -13,6 +13,8 @@ from vmp.report.aggregate import THROTTLED, Picture, figures
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
 QUESTIONS = {
     "Interrupts": {
+        "reclaim_flushes_per_1000": "reclaim's own remote flushes",
+        "reclaim_ipis_per_1000": "interrupts by these",
         "remote_flushes_per_1000": "remote TLB flushes",
         "tlb_shootdowns_per_1000": "TLB shootdowns",
         "call_ipis_per_1000": "function-call IPIs",
@@ -24,6 +26,7 @@ QUESTIONS = {
         "system_ms_per_1000": "system time",
     },
     "Waits": {
+        "total_wait_ms_per_1000": "all stalls together",
         "stalls_per_1000": "reclaim stalls",
         "stall_p50_ms": "p50 of the stalls",
         "stall_p99_ms": "p99 of the stalls",
@@ -32,6 +35,7 @@ QUESTIONS = {
     "Refaults": {
         "refault_anon_per_1000": "refaults, anon",
         "refault_file_per_1000": "refaults, file",
+        "refault_file_per_operation": "refaults of files per operation",
     },
 }
 SCALES = (5, 10, 20, 50, 100)  # percent, to either side of the picture
