@@ -38,10 +38,4 @@ prepare()
 	build -s -j"$(nproc)" prepare
 }
 
-case $1 in
-serve) serve ;;
-*)
-	prepare
-	"$@" -- "$0" serve
-	;;
-esac
+prepare_and_serve "$@"

@@ -51,10 +51,4 @@ prepare()
 	wait
 }
 
-case $1 in
-serve) serve ;;
-*)
-	prepare
-	"$@" -- "$0" serve
-	;;
-esac
+prepare_and_serve "$@"

@@ -44,10 +44,4 @@ prepare()
 	data_cold
 }
 
-case $1 in
-serve) serve ;;
-*)
-	prepare
-	"$@" -- "$0" serve
-	;;
-esac
+prepare_and_serve "$@"

@@ -79,3 +79,15 @@ count_rate()
 		echo "$((sum / 10)).$((sum % 10))" >>"$PROGRESS"
 	done
 }
+
+# prepare_and_serve AB... or serve: the whole of a service's script, which has these two functions.
+prepare_and_serve()
+{
+	case $1 in
+	serve) serve ;;
+	*)
+		prepare
+		"$@" -- "$0" serve
+		;;
+	esac
+}
