@@ -82,7 +82,7 @@ def footnote(report: dict[str, Any]) -> str:
     count = len(report["summary"][PRIMARY])
     least = 2 ** (1 - pairs)  # p where all pairs agree
     few = "\nThese are too few for an interval: it takes twelve slices." if pairs < 6 else ""
-    if not few and count * least >= 0.05:
+    if not few and count * least >= SIGNIFICANT:
         few = (
             f"\nThese are too few pairs for {count} primary figures: take more slices, or name one."
         )

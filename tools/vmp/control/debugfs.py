@@ -167,11 +167,12 @@ class Control:
 
         The kernel alone knows them: a profile is in force for a moment.
         """
-        before, found = self.policies(), []
+        found: list[Assignment] = []
         for item in assignments:
             if item.name != PROFILE:
                 found.append(item)
                 continue
+            before = self.policies()
             try:
                 self.write([item])
                 found += self.policies()

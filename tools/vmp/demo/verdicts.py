@@ -3,6 +3,8 @@
 
 from typing import Any
 
+from vmp.ab.significance import SIGNIFICANT
+
 TITLES = {
     "threads": "batched TLB flush, threads in 64 MiB, multi-gen LRU (MGLRU)",
     "threads-1g": "batched TLB flush, threads in 1 GiB, multi-gen LRU",
@@ -34,7 +36,7 @@ def no_higher(report: dict[str, Any], key: str, what: str) -> tuple[bool, str]:
     """Return whether the row `key` did not rise beyond the noise, and its figures."""
     row = find(report, key)
     higher = row["percent"] is None or row["percent"] > 0
-    significant = row["p"] is None or row["p"] < 0.05
+    significant = row["p"] is None or row["p"] < SIGNIFICANT
     noise = " (higher, but within the noise)" if higher and not significant else ""
     return (
         row["after"] is not None and not (higher and significant),
@@ -48,7 +50,7 @@ def scan_goals(report: dict[str, Any]) -> list[tuple[bool, str]]:
     """Return for each goal of the reclaim loop whether it held, and the figures."""
     scanned, kills = find(report, "scanned_per_stolen"), find(report, "oom_kill")
     lower = scanned["percent"] is not None and scanned["percent"] < 0
-    significant = scanned["p"] is not None and scanned["p"] < 0.05
+    significant = scanned["p"] is not None and scanned["p"] < SIGNIFICANT
     noise = " (lower, but within the noise)" if lower and not significant else ""
     return [
         (
@@ -90,7 +92,7 @@ def no_slower(report: dict[str, Any]) -> tuple[bool, str]:
     """Return whether no fewer pages were stolen, beyond the noise, and the figures."""
     stolen = find(report, "stolen_per_second")
     slower = stolen["percent"] is None or stolen["percent"] < 0
-    significant = stolen["p"] is None or stolen["p"] < 0.05
+    significant = stolen["p"] is None or stolen["p"] < SIGNIFICANT
     noise = " (lower, but within the noise)" if slower and not significant else ""
     return (
         not (slower and significant),

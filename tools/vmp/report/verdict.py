@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vmp.ab.compare import effects, with_stalls
-from vmp.ab.significance import Effect
+from vmp.ab.significance import SIGNIFICANT, Effect
 from vmp.ab.table import lacks, limit, lost_note, number, signed, turnover
 from vmp.report.aggregate import THROTTLED, Picture, figures
 
@@ -66,7 +66,7 @@ class Verdict:
 
 def row(label: str, found: Effect, p: float | None) -> Row:
     """Return the row of a metric that A or B has, with the p that is corrected."""
-    sure = found.sign() if p is not None and p < 0.05 else 0
+    sure = found.sign() if p is not None and p < SIGNIFICANT else 0
     told = {-1: "better", 0: "open", 1: "worse"}[sure]
     if not found.a:
         return Row(label, f"{number(found.a)} to {number(found.b)}", told, None, None)
