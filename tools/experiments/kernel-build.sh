@@ -24,8 +24,9 @@ serve()
 
 prepare()
 {
-	local sources=(~/.cache/vmscan-policy/source/*/Makefile)
+	local sources
 
+	mapfile -t sources < <(printf '%s\n' ~/.cache/vmscan-policy/source/*/Makefile | sort -V)
 	export SOURCE=${SOURCE:-$(dirname "${sources[-1]}")}
 	[ -e "$SOURCE/Kconfig" ] || {
 		echo "there is no Linux source in $SOURCE: name one with SOURCE, or run tools/kernel" >&2

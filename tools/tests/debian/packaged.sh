@@ -58,6 +58,33 @@ now=$(dpkg-query -W -f '${Version}' vmscan-policy-dkms)
 is_set flush batch || fail "the upgrade has lost the settings"
 [[ $(systemctl is-active vmscan-policy) == active ]] || fail "the unit is not active"
 
+# script NAME SAYS WORD...: run the package's script as dpkg would, but let dkms build nothing.
+script() {
+	local said
+
+	said=$(PATH=$no_dkms:$PATH "/var/lib/dpkg/info/vmscan-policy-dkms.$1" "${@:3}" 2>&1) ||
+		fail "the package's $1 fails: $said"
+	[[ $said == *"vmscan-policy-dkms: $2"* ]] || fail "the package's $1 says: $said"
+}
+
+# What an upgrade and a removal may meet: they end, and say what is left to do.
+no_dkms=$(mktemp -d)
+ln -s /bin/true "$no_dkms/dkms"
+exec {held}</sys/kernel/debug/vmscan_policy/flush/policy
+script postinst "the module of before stays loaded" configure "$version"
+script prerm "the module stays loaded" remove
+exec {held}<&-
+is_set flush batch || fail "a module that stays has lost its settings"
+echo flsh=batch >>/etc/vmscan-policy.conf
+script postinst "not all of vmscan-policy.conf could be set" configure "$version"
+is_set flush batch || fail "a wrong line has kept the others from being set"
+sed -i /flsh/d /etc/vmscan-policy.conf
+echo "install vmscan_policy /bin/false" >/etc/modprobe.d/vmscan-policy-test.conf
+script postinst "no module is loaded now" configure "$version"
+rm /etc/modprobe.d/vmscan-policy-test.conf
+systemctl restart vmscan-policy
+is_set flush batch || fail "the unit has not loaded the module"
+
 apt-get purge -y vmscan-policy-dkms vmscan-policy-tools
 [[ ! -d /sys/module/vmscan_policy ]] || fail "the module is still loaded"
 [[ $(systemctl is-active vmscan-policy) != active ]] || fail "the unit is still active"
