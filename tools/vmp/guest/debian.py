@@ -189,7 +189,8 @@ def boot(
     # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
     kvm = kvm_usable() and not hardware.icount
     command += ["-accel", "kvm" if kvm else "tcg,thread=single", "-cpu", "max"]
-    command += ["-smp", str(hardware.cpus), "-m", hardware.memory]
+    # A socket for each node: Debian's kernels warn of one that spans two.
+    command += ["-smp", f"{hardware.cpus},sockets={hardware.nodes}", "-m", hardware.memory]
     command += ["-serial", f"file:{console(log)}", "-serial", f"file:{log}"]
     command += ["-kernel", machine.kernel, "-initrd", machine.initrd]
     command += ["-append", "root=/dev/vda rw console=ttyS0 norandmaps oops=panic panic=-1"]
