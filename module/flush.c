@@ -14,10 +14,17 @@
 #include "trace.h"
 
 /*
- * Folios per flush. A reclaim call of either LRU isolates 64 folios at most, so a larger
- * number only matters to MADV_PAGEOUT; see docs/results.md for how sizes compare.
+ * Folios per flush. A reclaim call of the multi-gen LRU takes 64 folios at most, one of the
+ * classic LRU keeps half of what it isolates, so a larger number only matters to
+ * MADV_PAGEOUT; see docs/results.md for how sizes compare.
  */
 static unsigned int max_folios = 64;
+
+/*
+ * Pages that a call of the classic LRU isolates at least. Of a memory cgroup of 64 MiB its
+ * share is 2 to 32, of which half are kept, so that few would share a flush.
+ */
+static unsigned int isolate = 128;
 
 enum vmp_flush_stat {
 	STAT_DEFERRED,		/* folios that have waited for a flush */
@@ -50,6 +57,11 @@ static DEFINE_PER_CPU(struct vmp_flush_stats, flush_stats);
 static void add_stat(unsigned int stat, unsigned int value)
 {
 	this_cpu_add(flush_stats.count[stat], value);
+}
+
+static unsigned int batch_isolate(const struct vmscan_group *group)
+{
+	return READ_ONCE(isolate);
 }
 
 static unsigned int batch_group(const struct vmscan_group *group)
@@ -112,6 +124,7 @@ static void stock_fill(struct vmscan_policy_ops *ops)
 static void batch_fill(struct vmscan_policy_ops *ops)
 {
 	ops->flush_group = batch_group;
+	ops->flush_isolate = batch_isolate;
 	ops->flush_state = batch_state;
 }
 
@@ -143,6 +156,11 @@ static const struct vmp_number flush_numbers[] = {
 		.min = 1,
 		.max = VMSCAN_FLUSH_MAX_FOLIOS,
 		.value = &max_folios,
+	},
+	{
+		.path = "flush/isolate",
+		.max = VMSCAN_FLUSH_MAX_ISOLATE,
+		.value = &isolate,
 	},
 	{
 		.path = "flush/observe",

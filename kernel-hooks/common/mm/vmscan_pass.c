@@ -19,8 +19,7 @@ bool vmscan_age(struct lruvec *lruvec, unsigned long seq, bool can_swap)
 	return try_to_inc_max_seq(lruvec, seq, get_swappiness(lruvec, &sc), false);
 }
 
-noinline long vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc,
-				   int swappiness)
+noinline long vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness)
 {
 	/* without I/O, anonymous folios are in the way, whoever ages them */
 	bool can_swap = swappiness && (sc->gfp_mask & __GFP_IO);

@@ -110,8 +110,7 @@ static int validate(const struct vmscan_policy_ops *ops)
 	return 0;
 }
 
-int vmscan_policy_publish(const struct vmscan_policy_ops *old,
-			  const struct vmscan_policy_ops *new)
+int vmscan_policy_publish(const struct vmscan_policy_ops *old, const struct vmscan_policy_ops *new)
 {
 	int err = new ? validate(new) : 0;
 
@@ -175,6 +174,25 @@ void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *fol
 	group->memcg = folio_memcg(lru_to_folio(folio_list));
 	if (group->ops && group->ops->flush_group)
 		flush->size = min(group->ops->flush_group(group), VMSCAN_FLUSH_MAX_FOLIOS);
+}
+
+unsigned long vmscan_flush_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
+				   unsigned long nr_to_scan, unsigned long *left)
+{
+	struct vmscan_group group = { .memcg = lruvec_memcg(lruvec) };
+	unsigned long min, low, more;
+
+	vmscan_protection(target, group.memcg, &min, &low);
+	guard(rcu)();
+	group.ops = in_force();
+	/* What is protected may lie beyond the share. */
+	if (min || low || !group.ops || !group.ops->flush_isolate)
+		return 0;
+	more = min(group.ops->flush_isolate(&group), VMSCAN_FLUSH_MAX_ISOLATE);
+	more -= min(more, nr_to_scan);
+	*left -= min(*left, more);
+
+	return more;
 }
 
 /* @first of the folios that wait, NULL when they have been gone over. */
@@ -241,8 +259,7 @@ bool vmscan_flush_next(struct vmscan_flush *flush, struct list_head *folio_list)
 		group->ns += local_clock();
 		group->done = true;
 		tell_state(flush, NULL);
-		*group = (struct vmscan_group) { .nid = group->nid,
-						 .nr_before = group->nr_before + 1 };
+		*group = (struct vmscan_group) { .nid = group->nid, .nr_before = group->nr_before + 1 };
 		flush->second = false;
 	}
 	list_splice_init(&flush->rest, folio_list);
@@ -354,8 +371,7 @@ bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch)
 	return false;
 }
 
-bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq,
-		      bool can_swap)
+bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, bool can_swap)
 {
 	struct lruvec *lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(nid));
 	struct reclaim_state reclaim_state = {};

@@ -42,6 +42,9 @@ struct vmscan_flush {
 	struct vmscan_note note;
 };
 
+/* Anonymous pages for the classic LRU to isolate beside @nr_to_scan; of its share, so many @left. */
+unsigned long vmscan_flush_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
+				   unsigned long nr_to_scan, unsigned long *left);
 void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list);
 /*
  * True if the locked folio, about to be paged out, waits instead, unlocked. Until the flush, a

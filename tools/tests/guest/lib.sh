@@ -97,6 +97,7 @@ chosen() {
 
 set_policy() { echo "$1" >"$POLICY/flush/policy"; }
 set_max_folios() { echo "$1" >"$POLICY/flush/max_folios"; }
+set_isolate() { echo "$1" >"$POLICY/flush/isolate"; }
 set_scan_batch() { echo "$1" >"$POLICY/scan/batch"; }
 set_scan_floor() { echo "$1" >"$POLICY/scan/floor"; }
 
@@ -492,6 +493,7 @@ clean_up() {
 	echo 0 >"$POLICY/bypass"
 	echo 0 >"$POLICY/flush/observe"
 	set_max_folios 64
+	set_isolate 128
 	set_lru mglru
 	exit "$status"
 }

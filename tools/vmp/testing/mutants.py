@@ -81,6 +81,15 @@ MUTANTS = (
         "\tWRITE_ONCE(per_cpu(flush_stats, 0).count[stat], count + value);\n",
         "trace",
     ),
+    Mutant("isolate-on-protected", REGISTRY, "if (min || low || ", "if (", "isolate"),
+    Mutant(
+        "isolate-files",
+        VMSCAN,
+        "if (lru == LRU_INACTIVE_ANON && vmscan_policy_enabled(flush))",
+        "if (vmscan_policy_enabled(flush))",
+        "isolate",
+    ),
+    Mutant("isolate-unset", FLUSH, "\tops->flush_isolate = batch_isolate;\n", "", "isolate"),
     Mutant("interrupts-of-others", "module/observe.c", "csd->info == ", "csd->info != ", "threads"),
     # scan
     Mutant(

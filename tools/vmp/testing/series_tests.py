@@ -27,7 +27,7 @@ from vmp.testing.results import Report
 # with what the compiler inlines into them.
 Branches = dict[str, dict[str, int]]
 NEWEST: Branches = {
-    "vmscan_flush_key": {"shrink_folio_list": 4},
+    "vmscan_flush_key": {"shrink_folio_list": 4, "shrink_lruvec": 1},
     "vmscan_scan_key": {"try_to_shrink_lruvec": 1, "isolate_folios": 4},
     "vmscan_throttle_key": {"shrink_node": 2},
 }

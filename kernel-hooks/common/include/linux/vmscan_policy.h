@@ -25,7 +25,7 @@ struct reclaim_stat;
 struct vmscan_policy_ops;
 
 /* Changes with the layout or the meaning of anything here. */
-#define VMSCAN_POLICY_ABI	6
+#define VMSCAN_POLICY_ABI	7
 
 /**
  * enum vmscan_trait - what the stock code of a kernel does by itself: bits
@@ -48,6 +48,7 @@ enum vmscan_trait {
 /* A group ends with so many folios at the latest, and with no fewer pages than that. */
 #define VMSCAN_FLUSH_MAX_FOLIOS	4096
 #define VMSCAN_FLUSH_MIN_PAGES	512
+#define VMSCAN_FLUSH_MAX_ISOLATE	512	/* pages, for flush_isolate */
 
 /* The generations that the multi-gen LRU can have, and so agings of a pass. */
 #define VMSCAN_MAX_GENS		4
@@ -269,6 +270,9 @@ struct vmscan_walk {
  *	VMSCAN_FLUSH_MIN_PAGES at least, or the list is empty, the kernel flushes and
  *	goes over the group again from the top, with nothing allowed to wait. The rest of
  *	the list follows in further groups.
+ * @flush_isolate: how many anonymous pages the classic LRU is to isolate at least for one
+ *	shrink_folio_list() call, which has a few of a small memory cgroup; 0 for stock. It is
+ *	told @memcg, and not asked where memory.min or memory.low protects.
  * @flush_state: a group is about to be flushed for, or @done. @note is kept between the
  *	two. Not called without a set that has it.
  * @next_step: what a pass of the multi-gen LRU is to do next; @note is kept over a pass.
@@ -301,6 +305,7 @@ struct vmscan_policy_ops {
 	struct module *owner;
 	const char *name;
 	unsigned int (*flush_group)(const struct vmscan_group *group);
+	unsigned int (*flush_isolate)(const struct vmscan_group *group);
 	void (*flush_state)(const struct vmscan_group *group, u64 *note);
 	struct vmscan_step (*next_step)(const struct vmscan_pass *pass, u64 *note);
 	bool (*pass_ended)(const struct vmscan_pass *pass, u64 *note);
@@ -324,8 +329,7 @@ struct vmscan_policy_ops {
  * -EPROTONOSUPPORT when it is for another ABI, -ENODEV when it has no owner, -EBUSY when
  * another set than @old is published, -ENOENT when none is.
  */
-int vmscan_policy_publish(const struct vmscan_policy_ops *old,
-			  const struct vmscan_policy_ops *new);
+int vmscan_policy_publish(const struct vmscan_policy_ops *old, const struct vmscan_policy_ops *new);
 
 /**
  * vmscan_policy_set_bypass() - make every point act stock, from its next decision on
@@ -357,7 +361,6 @@ bool vmscan_policy_bypassed(void);
  * Context: process context outside reclaim, a work item for one; sleeps.
  * Return: true if it did; false, without effect, if somebody is making or has made it.
  */
-bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq,
-		      bool can_swap);
+bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, bool can_swap);
 
 #endif /* _LINUX_VMSCAN_POLICY_H */
