@@ -14,15 +14,15 @@
 #include "trace.h"
 
 /*
- * Folios per flush. A reclaim call of the multi-gen LRU takes 64 folios at most, one of the
- * classic LRU keeps half of what it isolates, so a larger number only matters to
- * MADV_PAGEOUT; see docs/results.md for how sizes compare.
+ * Folios per flush. A reclaim call of the multi-gen LRU takes 64 folios at most, so a larger
+ * number only matters to MADV_PAGEOUT and the classic LRU, whose calls make two groups then;
+ * see docs/results.md for how sizes compare.
  */
 static unsigned int max_folios = 64;
 
 /*
  * Pages that a call of the classic LRU isolates at least. Of a memory cgroup of 64 MiB its
- * share is 2 to 32, of which half are kept, so that few would share a flush.
+ * share is 2 to 32, of which some are kept, so that few would share a flush.
  */
 static unsigned int isolate = 128;
 

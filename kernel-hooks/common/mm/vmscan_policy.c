@@ -176,8 +176,8 @@ void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *fol
 		flush->size = min(group->ops->flush_group(group), VMSCAN_FLUSH_MAX_FOLIOS);
 }
 
-unsigned long vmscan_flush_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
-				   unsigned long nr_to_scan, unsigned long *left)
+unsigned long vmscan_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
+			     unsigned long nr_to_scan, unsigned long *left)
 {
 	struct vmscan_group group = { .memcg = lruvec_memcg(lruvec) };
 	unsigned long min, low, more;
@@ -259,7 +259,8 @@ bool vmscan_flush_next(struct vmscan_flush *flush, struct list_head *folio_list)
 		group->ns += local_clock();
 		group->done = true;
 		tell_state(flush, NULL);
-		*group = (struct vmscan_group) { .nid = group->nid, .nr_before = group->nr_before + 1 };
+		*group = (struct vmscan_group) { .nid = group->nid,
+						 .nr_before = group->nr_before + 1 };
 		flush->second = false;
 	}
 	list_splice_init(&flush->rest, folio_list);

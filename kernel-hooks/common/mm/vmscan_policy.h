@@ -42,9 +42,9 @@ struct vmscan_flush {
 	struct vmscan_note note;
 };
 
-/* Anonymous pages for the classic LRU to isolate beside @nr_to_scan; of its share, so many @left. */
-unsigned long vmscan_flush_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
-				   unsigned long nr_to_scan, unsigned long *left);
+/* How many pages the classic LRU isolates beside @nr_to_scan; so many of its share are @left. */
+unsigned long vmscan_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
+			     unsigned long nr_to_scan, unsigned long *left);
 void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list);
 /*
  * True if the locked folio, about to be paged out, waits instead, unlocked. Until the flush, a
@@ -106,9 +106,7 @@ struct vmscan_scan {
 };
 
 bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch);
-/*
- * In vmscan_pass.c: the steps of a policy. Returns what nr_to_scan ends with in the stock loop.
- */
+/* In vmscan_pass.c: the steps of a policy. Returns what nr_to_scan ends with in the stock loop. */
 long vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness);
 /* There, too. True: made the generation after @seq, which was the youngest. */
 bool vmscan_age(struct lruvec *lruvec, unsigned long seq, bool can_swap);

@@ -46,7 +46,7 @@ UNCHANGED = ("try_to_unmap_one", "folio_referenced_one")
 # may go off meanwhile.
 UNBRANCHED = "vmscan_flush_next"
 OURS = re.compile(
-    r"\bcall\b.*\b((?:policy_|vmscan_(?:flush|scan|shrink|evicted|throttle|unmap|young))\w*)"
+    r"\bcall\b.*\b((?:policy_|vmscan_(?:flush|isolate|scan|shrink|evicted|throttle|unmap|young))\w*)"
 )
 # What a reviewer is asked to read, in lines, and the growth of vmscan.o, in percent.
 MOST_CHANGED, MOST_NEW, MOST_GROWTH = 250, 1500, 4
