@@ -224,7 +224,6 @@ if has writeback; then
 fi
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
 refuse flush/isolate 513 "$range" "flush/isolate takes a number from 0 to 512"
-refuse flush/observe on "$invalid" "flush/observe takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
 if has unmap; then
