@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from vmp.common import Failure
 from vmp.livepatch import transition
-from vmp.livepatch.build import include, make_local
+from vmp.livepatch.build import include, make_local, make_new
 from vmp.livepatch.kernel import check_options, find_compiler
 from vmp.livepatch.names import NAME
 from vmp.livepatch.symbols import place, read_kernel, read_object, table
@@ -100,6 +100,17 @@ def test_what_the_series_makes_global_stays_local(tmp_path: Path) -> None:
     make_local(stock, hooked)
     assert {s.name for s in read_object(hooked).symbols if s.local} >= {"twice"}
     assert not {s.name for s in read_object(hooked).symbols if s.local} & {"first", "last"}
+
+
+def test_what_the_kernel_has_inlined_is_the_livepatches_own(tmp_path: Path) -> None:
+    inlined = 'static __attribute__((noinline)) int inlined(int x) { asm(""); return x; }\n'
+    text = f"{SOURCE}{inlined}int caller(int x) {{ return inlined(x); }}\n"
+    stock, hooked = compiled(tmp_path, text), compiled(tmp_path, text, "hooked.c")
+    kernel = read_kernel(symbols(compiled(tmp_path, name="kernel.c")) + f"\n{BASE:x} t caller")
+    make_new(kernel, stock, hooked)
+    assert {s.name for s in read_object(stock).symbols if s.kind == "FUNC"} ^ {
+        s.name for s in read_object(hooked).symbols if s.kind == "FUNC"
+    } == {"inlined", "vmp_inlined"}
 
 
 def test_the_registry_gets_an_end(tmp_path: Path) -> None:

@@ -20,10 +20,12 @@ from vmp.guest.trial import original_files, touched
 from vmp.livepatch.kernel import OPTION, Target
 from vmp.livepatch.kpatch import Kpatch, find_kpatch
 from vmp.livepatch.names import BUILT, MODULE, NAME
-from vmp.livepatch.symbols import place, read_kernel, read_object, table
+from vmp.livepatch.symbols import Kernel, place, read_kernel, read_object, table
 
 # As the kernel was compiled; and without the series and with it, each function in a section.
 PLAIN, STOCK, HOOKED = "plain", "stock", "hooked"
+NEW = "vmp_"  # how a function's name begins that the livepatch has for itself
+PREFIX = "__pfx_"  # of the symbol at the nops before a function
 REGISTRY = "vmscan_policy.c"
 # A new file, and the one that it becomes a part of.
 PARTS = {REGISTRY: "vmscan.c", "vmscan_rmap.c": "rmap.c"}
@@ -152,6 +154,22 @@ def make_local(stock: Path, hooked: Path) -> None:
         run(words, f"preparing {hooked.name}")
 
 
+def make_new(kernel: Kernel, stock: Path, hooked: Path) -> None:
+    """Rename functions that are inlined in the kernel and not here: the livepatch has its own."""
+    inlined = {
+        symbol.name
+        for symbol in read_object(stock).symbols
+        if symbol.kind == "FUNC" and symbol.local and symbol.name not in kernel.addresses
+    }
+    words: Words = ["objcopy"]
+    for name in sorted(inlined):
+        begin = PREFIX if name.startswith(PREFIX) else ""
+        new = f"{begin}{NEW}{name.removeprefix(begin)}"
+        words += [f"--redefine-sym={name}={new}", f"--rename-section=.text.{name}=.text.{new}"]
+    if inlined:
+        run([*words, hooked], f"preparing {hooked.name}")
+
+
 def differences(target: Target, kpatch: Kpatch, directory: Path) -> list[str]:
     """Write objects with the functions that differ; returns the names of those that change."""
     kernel = read_kernel(target.symbols)
@@ -164,6 +182,7 @@ def differences(target: Target, kpatch: Kpatch, directory: Path) -> list[str]:
     changed = []
     for name, binary in stock.items():
         make_local(binary, hooked[name])
+        make_new(kernel, binary, hooked[name])
         symbols = directory / f"{name}.symbols"
         symbols.write_text(table(kernel, read_object(binary), places[name]))
         compare: Words = [kpatch.tools / "create-diff-object", binary, hooked[name], "vmlinux"]
