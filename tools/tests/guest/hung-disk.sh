@@ -20,12 +20,13 @@ hung_clean_up() {
 }
 trap hung_clean_up EXIT
 
-# Swap behind a queue that is soon full, and past the page cache: who writes then waits in the
-# block layer.
+# Swap behind a queue that a few folios fill, and past the page cache: who writes then waits in
+# the block layer.
 slow_new "$slow_disk"
 dd if=/dev/zero of="$FS/swap" bs=1M count=256 status=none
 loop=$(losetup --find --show --direct-io=on "$FS/swap")
 echo 4 >"/sys/block/${loop#/dev/}/queue/nr_requests"
+echo 2 >"/sys/block/${loop#/dev/}/queue/nomerges"
 mkswap "$loop" >/dev/null
 swapon "$loop"
 memcg_new 32M
@@ -62,9 +63,10 @@ set_throttle feedback all
 in_memcg stress-ng --vm 2 --vm-bytes 96M --vm-keep --vm-method write64 -q >/dev/null 2>&1 &
 wait_until above flush deferred 0 || fail "nothing is deferred"
 dmsetup suspend --nolockfs --noudevsync vmp-slow
-# The load may all wait for pages from the disk. These only take new memory.
+# The load may all wait for pages from the disk. These only take new memory, and go on after an
+# OOM kill.
 for _ in 1 2 3 4; do
-	in_memcg tail /dev/zero >/dev/null 2>&1 &
+	in_memcg bash -c "while :; do tail /dev/zero; done" >/dev/null 2>&1 &
 done
 wait_until in_io || fail "nobody waits for the disk in reclaim: $(stacks)"
 switch_all &
