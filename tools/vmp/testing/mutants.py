@@ -89,6 +89,7 @@ MUTANTS = (
         "if (vmscan_policy_enabled(flush))",
         "isolate",
     ),
+    Mutant("isolate-on-top", REGISTRY, "\t*left -= min(*left, more);\n", "", "isolate"),
     Mutant("isolate-unset", FLUSH, "\tops->flush_isolate = batch_isolate;\n", "", "isolate"),
     Mutant("interrupts-of-others", "module/observe.c", "csd->info == ", "csd->info != ", "threads"),
     # scan
