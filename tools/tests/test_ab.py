@@ -399,9 +399,29 @@ def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
 
 def test_the_effect_of_six_pairs() -> None:
     # All six differences, and the median of their 21 Walsh averages.
-    found = significance.effect([(10.0, 10.0 + change) for change in (1, 2, 3, 4, 5, 9)])
-    assert found == significance.Effect(10, 13.5, 3.5, 1, 9)
+    found = significance.effect([(0.0, float(change)) for change in (1, 2, 3, 4, 5, 9)])
+    assert found == significance.Effect(0, 3.5, 3.5, 1, 9)
     assert found.sign() == 1
+
+
+def test_where_nothing_is_0_ratios_are_compared() -> None:
+    """B is half of A in all phases, though the differences are 1 to 100."""
+    sizes, factors = (1.0, 3.0, 10.0, 30.0, 60.0, 100.0), (0.9, 1.0, 1.0, 1.0, 1.0, 1.1)
+    pairs = [(2 * size, size * factor) for size, factor in zip(sizes, factors, strict=True)]
+    found = significance.effect(pairs)
+    percents = [found.percent(change) for change in (found.shift, found.low, found.high)]
+    assert percents == pytest.approx([-50, -55, -45])
+    assert significance.contrasts(pairs)[1] == pytest.approx(-0.6931472)
+    assert significance.contrasts([*pairs, (0.0, 1.0)])[1] == -3
+
+
+def test_a_pairs_phase_is_no_difference() -> None:
+    """A tenth more in each phase is told, where differences of other phases are far larger."""
+    phases = (1.0, 900.0, 3.0, 7000.0, 20.0, 100.0)
+    factors = (1.1, 1.12, 1.08, 1.1, 1.09, 0.99)
+    a = [{"x": phase} for phase in phases]
+    b = [{"x": phase * factor} for phase, factor in zip(phases, factors, strict=True)]
+    assert compare.compare(compare.Metric("x", "x", ("x",)), a, b)["p"] == 4 / 64
 
 
 def test_nothing_falls_by_more_than_all() -> None:
@@ -441,7 +461,7 @@ def test_effects_are_by_metric() -> None:
     a = {"seconds": 2.0, "progress": 10, "vmstat.oom_kill": 0}
     b = a | {"progress": 12, "vmstat.oom_kill": 1}
     found = compare.effects([(side, {"A": a, "B": b}[side]) for side in compare.slice_order(12)])
-    assert found["operations"] == significance.Effect(10, 12, 2, 2, 2)
+    assert found["operations"] == pytest.approx((10, 12, 2, 2, 2))
     assert found["oom_kill"].sign() == 1
     assert "remote_flushes" not in found
 
@@ -575,9 +595,8 @@ def test_an_interval_is_in_percent_of_a_typical_slice() -> None:
         [{"x": 10.0}] * 6,
         [{"x": 10.0 + change} for change in (1, 2, 3, 4, 5, 9)],
     )
-    assert (found["low"], found["high"], found["low_percent"], found["high_percent"]) == (
-        1, 9, 10, 90
-    )  # fmt: skip
+    ends = [found[name] for name in ("low", "high", "low_percent", "high_percent")]
+    assert ends == pytest.approx([1, 9, 10, 90])
     assert table.interval(found) == "+10% to +90%"
     assert table.interval(found | {"low_percent": -130, "high_percent": -2.04}) == "-100% to -2.0%"
     assert table.interval(found | {"low_percent": None}) == "-"

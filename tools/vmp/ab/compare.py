@@ -13,6 +13,7 @@ from vmp.ab.significance import (
     NO_EFFECT,
     SIGNIFICANT,
     Effect,
+    contrasts,
     effect,
     half_range,
     holm,
@@ -309,7 +310,7 @@ def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[
         "high_percent": found.percent(found.high),
         "spread_a": half_range(known(each_a)),
         "spread_b": half_range(known(each_b)),
-        "p": signed_rank([y - x for x, y in pairs]),
+        "p": signed_rank(contrasts(pairs)),
     }
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What can be told from noise: tests, intervals and spread of figures of slices."""
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -66,9 +67,9 @@ def cut(pairs: int) -> int:
 class Effect(NamedTuple):
     """What B does to a metric, all in its unit: A's centre and B's, the shift, its interval.
 
-    The shift is -a at least where nothing is below 0, however skewed A is: with its mean for `a`
-    it could be less. `low` and `high` are None for fewer than six pairs, which have no interval of
-    95 %.
+    The shift is what becomes of A's centre. It is -a at least where nothing is below 0, however
+    skewed A is: with its mean for `a` it could be less. `low` and `high` are None for fewer than
+    six pairs, which have no interval of 95 %.
     """
 
     a: float
@@ -99,17 +100,34 @@ def walsh(values: Iterable[float]) -> list[float]:
     return sorted((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
 
 
+def are_ratios(pairs: list[tuple[float, float]]) -> bool:
+    """Tell if pairs can be compared by B's ratio to A: if nothing in them is 0 or below.
+
+    A workload's phases change A and B of a pair by the same factor, and so not their ratio.
+    """
+    return all(value > 0 for pair in pairs for value in pair)
+
+
+def contrasts(pairs: list[tuple[float, float]]) -> list[float]:
+    """Return how B differs from A in each pair: the logarithm of the ratio, or the difference."""
+    if are_ratios(pairs):
+        return [math.log(b / a) for a, b in pairs]
+    return [b - a for a, b in pairs]
+
+
 def effect(pairs: list[tuple[float, float]]) -> Effect:
     """Return what B does, from the values of one or more neighbouring slices of A and of B.
 
     Centres and shift are Hodges-Lehmann estimates. The interval is the one that belongs to the
-    signed-rank test, exact without ties and too wide rather than too narrow with them (Hollander
-    and Wolfe, Nonparametric Statistical Methods, chapter 3).
+    signed-rank test of contrasts(), exact without ties and too wide rather than too narrow with
+    them (Hollander and Wolfe, Nonparametric Statistical Methods, chapter 3).
     """
-    averages = walsh(b - a for a, b in pairs)
+    averages = walsh(contrasts(pairs))
+    a, b = (statistics.median(walsh(side)) for side in zip(*pairs, strict=True))
+    if are_ratios(pairs):
+        averages = [a * math.expm1(average) for average in averages]
     rank = cut(len(pairs))
     low, high = (averages[rank - 1], averages[-rank]) if rank else (None, None)
-    a, b = (statistics.median(walsh(side)) for side in zip(*pairs, strict=True))
     return Effect(a, b, statistics.median(averages), low, high)
 
 

@@ -87,8 +87,9 @@ def footnote(report: dict[str, Any]) -> str:
             f"\nThese are too few pairs for {count} primary figures: take more slices, or name one."
         )
     return (
-        "95 % interval: of the difference between neighbouring slices, in percent of A's typical "
-        "one.\n"
+        "95 % interval: of B's ratio to A in neighbouring slices, in percent; where a slice has "
+        "nothing,\nof the difference in percent of A's typical slice. Before and After are of all "
+        "slices together.\n"
         f"Sig: * p < 0.05, ** p < 0.01 in an exact two-sided Wilcoxon signed-rank test over the "
         f"{pairs}\npairs of neighbouring slices of A and B, corrected for the number of primary "
         "figures (Holm).\n"

@@ -13,9 +13,11 @@ WIDTH = 100
 HEAD = "| figure | where | A | B | ours | 95 % interval | p | published | verdict |"
 CHANCE_HEAD = "| where | primary figures | runs | with a mark | which |"
 INTERVAL = (
-    "The interval is that of the change per pair of neighbouring slices, in percent of A's typical "
-    "slice, and so wide where slices differ much; p is that of the signed-rank test over "
-    "them, corrected for the number of the run's figures."
+    "A, B and the change are of all slices together. The interval is of B's ratio to A in pairs of "
+    "neighbouring slices, so the change may lie outside where a few slices outweigh the others; "
+    "where a slice has nothing it is of the difference, in percent of A's typical slice, and so "
+    "wide. p is that of the signed-rank test over the same pairs, corrected for the number of the "
+    "run's figures."
 )
 
 
