@@ -31,6 +31,7 @@ from vmp.bench.verdicts import (
     WORSE,
     Measured,
     look_up,
+    measured,
     verdict,
 )
 from vmp.common import REPO, Failure, Parser, Usage
@@ -241,7 +242,7 @@ def results(**runs: dict[str, Any]) -> dict[str, Any]:
 def test_a_page() -> None:
     page = render(parse("x", GOOD), [results(one=report([100] * 6, [130.0] * 6))])
     row = (
-        "| operations | 6.12.117 | 100 | 130 | +30.0 % | +30.0 to +30.0 % | 0.031 | +20.0 % "
+        "| operations | 6.12.117, one | 100 | 130 | +30.0 % | +30.0 to +30.0 % | 0.031 | +20.0 % "
         f"| **{REPRODUCED}** |"
     )
     assert row in page
@@ -346,7 +347,7 @@ def test_a_page_of_one_setting_twice_tells_what_chance_marks() -> None:
     given["summary"] = {}
     page = render(experiment, [results(one=command.trimmed(given))])
     key = "`operations_per_second`"
-    assert f"| 6.12.117 | {key} | 3 | 1 | {key} |\n| all | | 3 | 1, 33.3 % | |\n" in page
+    assert f"| 6.12.117, one | {key} | 3 | 1 | {key} |\n| all | | 3 | 1, 33.3 % | |\n" in page
 
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +395,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def namespace(**values: Any) -> argparse.Namespace:
     """Return arguments of run."""
     return argparse.Namespace(
-        **{"name": ["x"], "kernel": None, "here": False, "disk": None} | values
+        **{"name": ["x"], "kernel": None, "here": False, "disk": None, "run_name": None} | values
     )
 
 
@@ -417,6 +418,18 @@ def test_a_run_here(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) 
     assert page.endswith("Saved: out/bench/x/6.12.117-here.json\n")
 
 
+def test_one_run_of_several(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which, and a run that is looked at beside one that is not there has no figures."""
+    assert command.run_all(namespace(kernel="7.3", run_name="one")) == 0
+    assert [words[0] for words in steps[2:]] == ["tools/ab"]
+    page = capsys.readouterr().out
+    assert "$ tools/bench run --kernel 7.3 --run one x\n" in page
+    assert "| 6.12.117, one |" in page
+    assert page.endswith("Saved: out/bench/x/6.12.117-one.json\n")
+    beside = parse("x", GOOD.replace('row = "', 'against = "two"\nrow = "', 1))
+    assert [name for _, name, _ in measured(beside, results(one=report([1] * 6, [2.0] * 6)))] == []
+
+
 DISK = GOOD.replace("--memory", "--disk {disk} --memory")
 
 
@@ -426,6 +439,8 @@ DISK = GOOD.replace("--memory", "--disk {disk} --memory")
         (DISK, {"here": True}, "x works on a blank disk: name one with --disk"),
         (DISK, {"disk": "/dev/sdx"}, "--disk is for --here"),
         (GOOD, {"here": True, "kernel": "7.3"}, "--kernel is for the guest"),
+        (GOOD, {"run_name": "one", "name": []}, "--run is for one experiment"),
+        (GOOD, {"run_name": "three"}, "x has no run 'three': there are one, two"),
     ],
 )
 def test_options_that_do_not_go_together(

@@ -81,14 +81,20 @@ def words(experiment: Experiment, run: str, out: str, disk: str | None) -> list[
     return [word.replace(DISK, where) for word in every]
 
 
-def save(experiment: Experiment, paths: dict[str, Path], command: str, disk: str | None) -> Path:
-    """Put what the pages need of the runs' results in one file; return its path."""
+def save(experiment: Experiment, paths: dict[str, Path], option: str, disk: str | None) -> Path:
+    """Put what the pages need of the runs' results in one file; return its path.
+
+    `option` says where they were done, as on the command line.
+    """
     runs = {run: trimmed(json.loads((REPO / path).read_text())) for run, path in paths.items()}
-    here = disk is not None
+    here, part = disk is not None, ""
+    if len(runs) < len(find(experiment.name).runs):
+        (part,) = runs
+        option = f"{option} --run {part}"
     results = {
         "format": FORMAT,
         "experiment": experiment.name,
-        "command": command,
+        "command": f"tools/bench run {option} {experiment.name}",
         "here": here,
         "vm": "" if here else experiment.emulated.vm,
         "commands": {
@@ -97,7 +103,8 @@ def save(experiment: Experiment, paths: dict[str, Path], command: str, disk: str
         "runs": runs,
     }
     kernel = next(iter(runs.values()))["environment"]["kernel"]
-    saved = OUT / TOOL / experiment.name / f"{kernel}{'-here' if here else ''}.json"
+    name = "-".join(filter(None, [kernel, "here" if here else "", part]))
+    saved = OUT / TOOL / experiment.name / f"{name}.json"
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_text(json.dumps(results, separators=(",", ":")) + "\n")
     return saved
@@ -108,8 +115,8 @@ def run_here(experiment: Experiment, disk: str) -> Path:
     paths = files(experiment, None)
     for run, path in paths.items():
         step(f"{experiment.name}, {run}", words(experiment, run, str(path), disk), tool=TOOL)
-    option = f"--disk {disk} " if experiment.needs_disk(True) else ""
-    return save(experiment, paths, f"tools/bench run --here {option}{experiment.name}", disk)
+    option = f" --disk {disk}" if experiment.needs_disk(True) else ""
+    return save(experiment, paths, f"--here{option}", disk)
 
 
 def run_in_guest(experiment: Experiment, kernel: str) -> Path:
@@ -124,7 +131,7 @@ def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
     timeout = SLOWER * 60 * experiment.minutes
     measure(what, shlex.split(experiment.emulated.vm), runs, timeout, TOOL)
-    return save(experiment, paths, f"tools/bench run --kernel {kernel} {experiment.name}", None)
+    return save(experiment, paths, f"--kernel {kernel}", None)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
     else:
         named = args.kernel or os.environ.get(NAMED)
         saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
-    print(render(experiment, [load(path) for path in saved]))
+    print(render(find(experiment.name), [load(path) for path in saved]))
     print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
 
 
@@ -163,6 +170,10 @@ def run_all(args: argparse.Namespace) -> int:
     if args.here and args.kernel:
         raise Usage("--kernel is for the guest: leave it out with --here")
     wanted = [find(name) for name in args.name or names()]
+    if args.run_name:
+        if len(args.name) != 1:
+            raise Usage("--run is for one experiment: name that, too")
+        wanted = [wanted[0].only(args.run_name)]
     if args.disk and not args.here:
         raise Usage("--disk is for --here: a guest has a disk of its own")
     for experiment in wanted:
@@ -208,6 +219,7 @@ def arguments(parser: Parser) -> None:
         "--here", action="store_true", help="on this machine, at the published size; no guest"
     )
     add.add_argument("--disk", metavar="DEVICE", help="with --here: a blank disk to work on")
+    add.add_argument("--run", metavar="RUN", dest="run_name", help="no other run of the experiment")
     add.set_defaults(run=run_all)
     add = commands.add_parser("page", help="write the pages of results to docs/results")
     add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="what run has saved")

@@ -3,7 +3,7 @@
 
 import shlex
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,12 @@ class Experiment:
             settings = [f"{name}={value}" for name, value in scale.service.items()]
             words = ["env", *settings, f"tools/experiments/{self.service}", *words]
         return words
+
+    def only(self, run: str) -> "Experiment":
+        """Return the experiment with one of its runs; raise Usage for one that it has not."""
+        if run not in self.runs:
+            raise Usage(f"{self.name} has no run '{run}': there are {', '.join(self.runs)}")
+        return replace(self, runs={run: self.runs[run]})
 
     def needs_disk(self, here: bool) -> bool:
         """Tell if it works on a disk."""

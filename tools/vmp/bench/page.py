@@ -60,18 +60,18 @@ def interval(found: Measured) -> str:
     return f"{low:+.1f} to {high:+.1f} %"
 
 
-def place(results: dict[str, Any], run: str) -> str:
-    """Return the kernel of some results, and the run where there are several."""
+def place(experiment: Experiment, results: dict[str, Any], run: str) -> str:
+    """Return the kernel of some results, and the run where the experiment has several."""
     kernel = next(iter(results["runs"].values()))["environment"]["kernel"]
     here = ", a real machine" if results["here"] else ""
-    return f"{kernel}{f', {run}' if len(results['runs']) > 1 else ''}{here}"
+    return f"{kernel}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
 
 
 def rows(experiment: Experiment, results: dict[str, Any]) -> list[str]:
     """Return the table's rows of one file of results."""
     lines = []
     for figure, run, found in measured(experiment, results):
-        where = place(results, f"{figure.against} and {run}" if figure.against else run)
+        where = place(experiment, results, f"{figure.against} and {run}" if figure.against else run)
         said = verdict(figure, found, results["here"])
         p = "-" if found.p is None or said == CANNOT else f"{found.p:.2g}"
         ours = (number(found.before), number(found.after), percent(found.percent))
@@ -90,7 +90,7 @@ def judged(experiment: Experiment, every: list[dict[str, Any]]) -> list[str]:
     return [*parts, text(f"{rule(experiment)} {INTERVAL}")]
 
 
-def marks(every: list[dict[str, Any]]) -> list[str]:
+def marks(experiment: Experiment, every: list[dict[str, Any]]) -> list[str]:
     """Return the part of the page of runs of one setting twice: what was marked by chance."""
     lines, total, wrong = [], 0, 0
     for results in every:
@@ -99,7 +99,13 @@ def marks(every: list[dict[str, Any]]) -> list[str]:
             found = [keys for keys in by_chance(report) if keys]
             names = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found) or "-"
             primary = ", ".join(f"`{key}`" for key in what["primary"])
-            cells = (place(results, run), primary, str(what["aa"]), str(len(found)), names)
+            cells = (
+                place(experiment, results, run),
+                primary,
+                str(what["aa"]),
+                str(len(found)),
+                names,
+            )
             lines.append(f"| {' | '.join(cells)} |")
             total, wrong = total + what["aa"], wrong + len(found)
     lines.append(f"| all | | {total} | {wrong}, {100 * wrong / total:.1f} % | |")
@@ -145,7 +151,7 @@ def render(experiment: Experiment, every: list[dict[str, Any]]) -> str:
         text(experiment.about),
         text("**Published:** " + experiment.published),
         "```text\n" + "\n".join(f"$ {results['command']}" for results in every) + "\n```",
-        *(judged(experiment, every) if experiment.figures else marks(every)),
+        *(judged(experiment, every) if experiment.figures else marks(experiment, every)),
         "## What was compared",
         "\n".join(compared(results) for results in every),
         "```text\n" + "\n".join(dict.fromkeys(c for r in every for c in commands(r))) + "\n```",

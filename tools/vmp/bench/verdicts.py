@@ -132,7 +132,7 @@ def measured(experiment: Experiment, results: dict[str, Any]) -> list[tuple[Figu
     runs, here, found = results["runs"], results["here"], []
     for figure in experiment.figures:
         for name in figure.runs or experiment.runs:
-            if name in runs and name != figure.against:
+            if {name, figure.against} - {""} <= runs.keys() and name != figure.against:
                 other = runs.get(figure.against) if figure.against else None
                 primary = experiment.primary(name, here, figure.against)
                 found.append((figure, name, look_up(figure, primary, runs[name], other)))
