@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # slow-disk.sh AB...: run ab while dd writes $MIB MiB, over and over, to a disk on which each write
-# takes $DELAY ms. What counts as an operation is a MiB of a dd that got done.
+# takes $DELAY ms; with $ANON, a process beside it takes and frees so much memory. What counts as an
+# operation is a MiB of a dd that got done.
 set -euo pipefail
 . "$(dirname "$0")/service.sh"
 
@@ -26,15 +27,21 @@ remove()
 	wipefs --quiet --all "$disk"
 }
 
-# The OOM killer is to take dd, not the shell.
+# victim COMMAND...: the OOM killer is to take it, not the shell or ab.
+victim() { choom -n 1000 -- "$@"; }
+
 serve()
 {
 	local done=1
 
-	echo -1000 >/proc/self/oom_score_adj
 	echo "$done" >"$PROGRESS"
+	[ -z "${ANON:-}" ] || while :; do
+		victim stress-ng --quiet --oomable --vm 1 --vm-bytes "$ANON" --vm-ops 1000 || sleep 0.1
+	done &
 	while :; do
-		if choom -n 0 -- dd if=/dev/zero of="$DATA/file" bs=1M count="$MIB" status=none; then
+		# Beside another process in place: to truncate the file would give it memory.
+		if victim dd if=/dev/zero of="$DATA/file" bs=1M count="$MIB" status=none \
+			${ANON:+conv=notrunc}; then
 			done=$((done + MIB))
 			echo "$done" >>"$PROGRESS"
 		fi
@@ -55,6 +62,7 @@ serve) serve ;;
 	mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=0,nodiscard /dev/mapper/$name
 	mount -o noatime /dev/mapper/$name "$DATA"
 	slow "$DELAY"
+	echo -1000 >/proc/self/oom_score_adj
 	"$@" -- "$0" serve
 	;;
 esac
