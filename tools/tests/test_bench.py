@@ -206,6 +206,15 @@ def test_a_file_names_rows_that_there_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
+def test_a_real_machine_has_a_figure_of_each_run(name: str) -> None:
+    """It counts no instructions of a cgroup."""
+    experiment = find(name)
+    figures = [f for f in experiment.figures if not f.row.startswith("instructions")]
+    for run in experiment.runs if experiment.figures else ():
+        assert any(not f.runs or run in (*f.runs, f.against) for f in figures), run
+
+
+@pytest.mark.parametrize("name", names())
 def test_a_file_names_what_is_there(name: str) -> None:
     experiment = find(name)
     assert not experiment.service or (REPO / "tools/experiments" / experiment.service).exists()
