@@ -239,7 +239,8 @@ def test_the_verdict_tells_better_from_worse_and_both_from_noise() -> None:
     row = found.groups["Refaults"][0]
     # The upper end is of the two largest of six ratios: the root of 1.23 * 4.6, of 1.
     assert row.told == "worse"
-    assert (row.dot, row.ends) == (pytest.approx(22.5, abs=0.1), pytest.approx((21, 137), abs=0.5))
+    assert row.dot == pytest.approx(22.5, abs=0.1)
+    assert row.ends == pytest.approx((21, 137), abs=0.5)
     assert verdict.scale([found]) == 100
 
 
