@@ -123,22 +123,64 @@ def faults(task: Path) -> int:
     return int((task / "stat").read_text().rpartition(")")[2].split()[7])
 
 
-def test_all_memory_is_written_to_before_threads_count(threads: Path, tmp_path: Path) -> None:
-    progress = counters.ProgressFile(tmp_path / "progress")
-    program = subprocess.Popen(
-        [threads, "--threads", "3", "--size", "8", "--progress", progress.path]
-    )
+def ended(pid: int) -> bool:
+    """Tell if a process is no more, or waits for its parent to look at it."""
     try:
-        writes = wait_for_more(progress, 0)
-        tasks = Path(f"/proc/{program.pid}/task")
-        found = {int(task.name): faults(task) for task in tasks.iterdir()}
-        assert len(found) == 4
-        assert found.pop(program.pid) >= 2048
-        assert sum(found.values()) < 200
-        wait_for_more(progress, writes)
-    finally:
-        program.kill()
-        program.wait()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.fixture
+def writing(
+    threads: Path, tmp_path: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], counters.ProgressFile]]:
+    """Run the program for a test, until it has begun to count."""
+    progress = counters.ProgressFile(tmp_path / "progress")
+    sizes = "--threads 3 --size 8 --progress".split()
+    program = subprocess.Popen([threads, *sizes, progress.path])
+    wait_for_more(progress, 0)
+    yield program, progress
+    program.kill()
+    program.wait()
+
+
+def test_all_memory_is_written_to_before_threads_count(
+    writing: tuple[subprocess.Popen[bytes], counters.ProgressFile],
+) -> None:
+    program, progress = writing
+    (writer,) = workers(program.pid)
+    found = {int(task.name): faults(task) for task in Path(f"/proc/{writer}/task").iterdir()}
+    assert len(found) == 4
+    assert found.pop(writer) >= 2048
+    assert sum(found.values()) < 200
+    wait_for_more(progress, progress.read())
+
+
+def test_threads_that_are_killed_are_started_again(
+    writing: tuple[subprocess.Popen[bytes], counters.ProgressFile],
+) -> None:
+    program, progress = writing
+    (killed,) = workers(program.pid)
+    os.kill(killed, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE
+    while not workers(program.pid) - {killed}:
+        assert time.monotonic() < deadline, "no other process"
+        time.sleep(0.05)
+    wait_for_more(progress, progress.read())
+    assert program.poll() is None
+
+
+def test_threads_end_with_the_one_that_watches(
+    writing: tuple[subprocess.Popen[bytes], counters.ProgressFile],
+) -> None:
+    program, _ = writing
+    (writer,) = workers(program.pid)
+    program.kill()
+    deadline = time.monotonic() + PATIENCE
+    while not ended(writer):
+        assert time.monotonic() < deadline, "it goes on"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,23 @@
  * zero page, and flush TLBs for that. One thread does that, for which no other CPU is interrupted.
  * The progress file is there from then on, and has the writes so far.
  *
+ * A parent does nothing but watch: where the OOM killer takes the process, it starts another, as
+ * a load of several processes goes on, too.
+ *
  * A page holds one number and is zero otherwise, so that compressed swap stays small.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE		4096UL
@@ -24,10 +30,16 @@
 #define REPORT_USEC	200000
 
 /* On cache lines of their own: the threads are not to slow each other down. */
-static struct writer {
+struct writer {
 	uint64_t writes;
 	char pad[64 - sizeof(uint64_t)];
-} writers[MAX_THREADS];
+};
+
+/* Shared with the parent, which reads it. */
+static struct shared {
+	bool filled;
+	struct writer writers[MAX_THREADS];
+} *shared;
 
 static size_t nr_threads = 8, nr_pages = 128UL << 20 >> 12;
 static const char *progress;
@@ -112,7 +124,7 @@ static uint64_t next_random(uint64_t *state)
 static void *write_pages(void *data)
 {
 	struct writer *writer = data;
-	uint64_t state = writer - writers + 1;
+	uint64_t state = writer - shared->writers + 1;
 
 	for (;;) {
 		write_page(next_random(&state) % nr_pages, state);
@@ -130,7 +142,7 @@ static void report_progress(void)
 	size_t i;
 
 	for (i = 0; i < nr_threads; i++)
-		writes += __atomic_load_n(&writers[i].writes, __ATOMIC_RELAXED);
+		writes += __atomic_load_n(&shared->writers[i].writes, __ATOMIC_RELAXED);
 	if (asprintf(&fresh, "%s.new", progress) < 0)
 		die("asprintf");
 	out = fopen(fresh, "w");
@@ -140,12 +152,11 @@ static void report_progress(void)
 	free(fresh);
 }
 
-int main(int argc, char **argv)
+static __attribute__((noreturn)) void fill_and_write(void)
 {
 	pthread_t thread;
 	size_t i;
 
-	parse_options(argc, argv);
 	memory = mmap(NULL, nr_pages * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
@@ -155,13 +166,50 @@ int main(int argc, char **argv)
 	for (i = 0; i < nr_pages; i++)
 		write_page(i, i + 1);
 	for (i = 0; i < nr_threads; i++) {
-		errno = pthread_create(&thread, NULL, write_pages, &writers[i]);
+		errno = pthread_create(&thread, NULL, write_pages, &shared->writers[i]);
 		if (errno)
 			die("pthread_create");
 	}
+	__atomic_store_n(&shared->filled, true, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static pid_t start(void)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child < 0)
+		die("fork");
+	if (child)
+		return child;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		die("prctl");
+	if (getppid() != parent)
+		_exit(1);
+	fill_and_write();
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+	pid_t child;
+
+	parse_options(argc, argv);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		die("mmap");
+	child = start();
 	for (;;) {
 		usleep(REPORT_USEC);
-		if (progress)
+		if (progress && __atomic_load_n(&shared->filled, __ATOMIC_ACQUIRE))
 			report_progress();
+		if (waitpid(child, &status, WNOHANG) != child)
+			continue;
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+			return 1;
+		fprintf(stderr, "threads: killed, as the OOM killer does; starting again\n");
+		child = start();
 	}
 }

@@ -148,14 +148,14 @@ def trace_remark(report: dict[str, Any]) -> str:
 
 def threads_remark(report: dict[str, Any]) -> str:
     """Return the figures of the flush under threads that have no goal."""
-    interrupts, writes = (
-        find(report, "reclaim_ipis_per_1000"),
-        find(report, "operations_per_second"),
+    interrupts, writes, kills = (
+        find(report, key) for key in ("reclaim_ipis_per_1000", "operations_per_second", "oom_kill")
     )
     return (
         f"other CPUs interrupted {figure(interrupts['before'], '.0f')} -> "
         f"{figure(interrupts['after'], '.1f')} times per 1,000 stolen pages; "
-        f"writes per second {figure(writes['before'], '.0f')} -> {figure(writes['after'], '.0f')}"
+        f"writes per second {figure(writes['before'], '.0f')} -> {figure(writes['after'], '.0f')}; "
+        f"OOM kills {figure(kills['before'], '.0f')} -> {figure(kills['after'], '.0f')}"
     )
 
 
