@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,6 +73,13 @@ def running(
     program.wait()
 
 
+def wait_until(happens: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
+
+
 def wait_for_more(progress: counters.ProgressFile, than: float) -> float:
     deadline = time.monotonic() + PATIENCE
     while (now := progress.peek() or 0) <= than:
@@ -94,10 +101,7 @@ def test_killed_workers_are_started_again(
     assert len(killed) == 3
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + PATIENCE
-    while len(workers(program.pid) - killed) < 3:
-        assert time.monotonic() < deadline, "a worker is missing"
-        time.sleep(0.05)
+    wait_until(lambda: len(workers(program.pid) - killed) >= 3, "a worker is missing")
     wait_for_more(progress, rounds + 5)
     assert program.poll() is None
 
@@ -139,10 +143,12 @@ def writing(
     progress = counters.ProgressFile(tmp_path / "progress")
     sizes = "--threads 3 --size 8 --progress".split()
     program = subprocess.Popen([threads, *sizes, progress.path])
-    wait_for_more(progress, 0)
-    yield program, progress
-    program.kill()
-    program.wait()
+    try:
+        wait_for_more(progress, 0)
+        yield program, progress
+    finally:
+        program.kill()
+        program.wait()
 
 
 def test_all_memory_is_written_to_before_threads_count(
@@ -163,10 +169,7 @@ def test_threads_that_are_killed_are_started_again(
     program, progress = writing
     (killed,) = workers(program.pid)
     os.kill(killed, signal.SIGKILL)
-    deadline = time.monotonic() + PATIENCE
-    while not workers(program.pid) - {killed}:
-        assert time.monotonic() < deadline, "no other process"
-        time.sleep(0.05)
+    wait_until(lambda: bool(workers(program.pid) - {killed}), "no other process")
     wait_for_more(progress, progress.read())
     assert program.poll() is None
 
@@ -177,10 +180,7 @@ def test_threads_end_with_the_one_that_watches(
     program, _ = writing
     (writer,) = workers(program.pid)
     program.kill()
-    deadline = time.monotonic() + PATIENCE
-    while not ended(writer):
-        assert time.monotonic() < deadline, "it goes on"
-        time.sleep(0.05)
+    wait_until(lambda: ended(writer), "it goes on")
 
 
 @pytest.mark.parametrize(
