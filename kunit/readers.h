@@ -8,4 +8,11 @@
 DECLARE_STATIC_KEY_FALSE(vmscan_flush_key);
 unsigned int vmscan_throttle_ask(struct vmscan_round *round);
 
+struct vmscan_kept {
+	u64 number;
+	struct vmscan_note note;
+};
+
+const struct vmscan_policy_ops *vmscan_in_force(struct vmscan_kept *kept);
+
 #endif /* _VMP_KUNIT_READERS_H */

@@ -11,7 +11,7 @@
 #include "../module/internal.h"
 #include "readers.h"
 
-static unsigned int test_group(const struct vmscan_group *group)
+static unsigned int test_group(const struct vmscan_call *call)
 {
 	return 0;
 }
@@ -35,6 +35,14 @@ static const struct vmscan_policy_ops *read_ops(void)
 	vmscan_throttle_ask(&round);
 
 	return round.ops;
+}
+
+/* As for a step of a pass. */
+static void read_note(struct vmscan_kept *kept)
+{
+	rcu_read_lock();
+	vmscan_in_force(kept);
+	rcu_read_unlock();
 }
 
 static int registry_suite_init(struct kunit_suite *suite)
@@ -114,6 +122,35 @@ static void publish_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, NULL), 0);
 	KUNIT_EXPECT_PTR_EQ(test, read_ops(), NULL);
 	KUNIT_EXPECT_EQ(test, vmscan_policy_publish(&second, NULL), -ENOENT);
+}
+
+/* What a set has noted is void for any other, of the same module, too, and for it again. */
+static void note_test(struct kunit *test)
+{
+	struct vmscan_kept kept = {};
+
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(NULL, &first), 0);
+	read_note(&kept);
+	kept.note.words[1] = 1;
+	read_note(&kept);
+	KUNIT_EXPECT_EQ(test, kept.note.words[1], 1);
+
+	vmscan_policy_set_bypass(true);
+	read_note(&kept);
+	vmscan_policy_set_bypass(false);
+	read_note(&kept);
+	KUNIT_EXPECT_EQ(test, kept.note.words[1], 1);
+
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(&first, &second), 0);
+	KUNIT_EXPECT_EQ(test, second.number, first.number + 1);
+	read_note(&kept);
+	KUNIT_EXPECT_EQ(test, kept.note.words[1], 0);
+
+	kept.note.words[1] = 2;
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(&second, &first), 0);
+	KUNIT_ASSERT_EQ(test, vmscan_policy_publish(&first, &second), 0);
+	read_note(&kept);
+	KUNIT_EXPECT_EQ(test, kept.note.words[1], 0);
 }
 
 static void bypass_test(struct kunit *test)
@@ -280,6 +317,7 @@ static void reader_inside_test(struct kunit *test)
 static struct kunit_case registry_cases[] = {
 	KUNIT_CASE(invalid_test),
 	KUNIT_CASE(publish_test),
+	KUNIT_CASE(note_test),
 	KUNIT_CASE(bypass_test),
 	KUNIT_CASE_SLOW(branch_test),
 	KUNIT_CASE(branch_race_test),

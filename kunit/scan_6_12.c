@@ -25,11 +25,11 @@ struct step_case {
 
 /* After a batch: pages moved so far, of that many when it was granted. */
 #define BATCH(moved, granted) \
-	.pass.last = VMSCAN_EVICT, .pass.done = true, .pass.nr_batches = 1, \
+	.pass.last = VMSCAN_EVICT, .pass.progress = true, .pass.nr_batches = 1, \
 	.pass.nr_moved = (moved), .note.scan = VMP_SCAN_6_12, .note.budget = (granted)
 /* The same, but another loop has made the pass so far. */
 #define OTHER_BATCH(moved, granted) \
-	.pass.last = VMSCAN_EVICT, .pass.done = true, .pass.nr_batches = 1, \
+	.pass.last = VMSCAN_EVICT, .pass.progress = true, .pass.nr_batches = 1, \
 	.pass.nr_moved = (moved), .note.scan = VMP_SCAN_BUDGET, .note.before = (granted)
 #define DRY \
 	.pass.last = VMSCAN_EVICT, .pass.nr_batches = 1, \
@@ -37,7 +37,7 @@ struct step_case {
 #define TO_AGE \
 	.pass.last = VMSCAN_AGE, .note.scan = VMP_SCAN_6_12, .note.to_age = true, \
 	.note.before = 9
-#define AGED		TO_AGE, .pass.done = true, .note.aged = true
+#define AGED		TO_AGE, .pass.progress = true, .note.aged = true
 
 #define EVICT(pages)	.want = VMSCAN_EVICT, .budget = (pages)
 #define AGE		.want = VMSCAN_AGE
@@ -103,15 +103,15 @@ static void step_test(struct kunit *test)
 	const struct step_case *c = test->param_value;
 	struct vmp_pass_note note = c->note;
 	struct vmscan_pass pass = c->pass;
-	struct vmscan_step step;
 	enum vmp_end why;
+	u64 step;
 
 	step = vmp_scan_6_12_step(&pass, &note, !c->offline);
-	KUNIT_EXPECT_EQ(test, step.action, c->want);
-	if (step.action == VMSCAN_EVICT) {
+	KUNIT_EXPECT_EQ(test, VMSCAN_STEP_ACTION(step), c->want);
+	if (VMSCAN_STEP_ACTION(step) == VMSCAN_EVICT) {
 		KUNIT_EXPECT_EQ(test, note.budget, c->budget);
-		KUNIT_EXPECT_EQ(test, step.max_take, 64);
-		KUNIT_EXPECT_EQ(test, step.max_move, VMSCAN_MAX_BATCH);
+		KUNIT_EXPECT_EQ(test, VMSCAN_STEP_TAKE(step), 64);
+		KUNIT_EXPECT_EQ(test, VMSCAN_STEP_MOVE(step), VMSCAN_MAX_BATCH);
 	}
 	if (c->want != VMSCAN_END)
 		return;

@@ -167,15 +167,15 @@ void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note
 	if (pass->last != VMSCAN_AGE)
 		return;
 
-	count_stat(pass->done ? STAT_SYNC : STAT_FAILED);
+	count_stat(pass->progress ? STAT_SYNC : STAT_FAILED);
 	if (pass->waited)
 		count_stat(STAT_WAITED);
-	if (pass->done)
+	if (pass->progress)
 		note_aged(pass, note);
 	if (trace_aging_end_enabled()) {
 		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
 		trace_aging_end(&where, vmp_own_id(note->aging_id), false, note->before,
-				note->before + pass->done);
+				note->before + pass->progress);
 	}
 }
 
@@ -185,7 +185,7 @@ static bool age_later(const struct vmscan_pass *pass)
 		.memcg = pass->memcg,
 		.nid = pass->nid,
 		.max_seq = pass->max_seq,
-		.can_swap = pass->can_swap,
+		.swappiness = pass->swappiness,
 		.set = to_vmp_set(pass->ops)->number,
 	};
 	enum vmp_queued queued = vmp_aging_queue_add(&aging_queue, &request);
@@ -242,7 +242,7 @@ static void age_request(const struct vmp_aging_request *request)
 
 	id = trace_begin(&where, true, request->max_seq);
 	aged = vmscan_age_memcg(request->memcg, request->nid, request->max_seq,
-				request->can_swap);
+				request->swappiness);
 	count_stat(aged ? STAT_ASYNC : STAT_STALE);
 	trace_aging_end(&where, vmp_own_id(id), true, request->max_seq,
 			request->max_seq + aged);

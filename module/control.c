@@ -167,13 +167,45 @@ static struct vmp_set *make_set(const struct vmp_choice *choice)
 	return set;
 }
 
+/* The policy that is in force at a point; NULL where the one at another point rules it out. */
+static const struct vmp_policy *in_effect(const struct vmp_choice *choice, unsigned int point,
+					  unsigned long traits)
+{
+	const struct vmp_point *needs = points[point]->needs;
+	unsigned int i;
+
+	for (i = 0; needs && i < VMP_NR_POINTS; i++)
+		if (points[i] == needs && !points[point]->in_effect(choice->policy[i], traits))
+			return NULL;
+
+	return chosen(choice, point);
+}
+
+/**
+ * vmp_policy_ends() - is a policy that was in effect at a point so no longer?
+ * @old: the policies before
+ * @new: those after, NULL for none
+ * @point: the point
+ * @traits: the kernel's
+ *
+ * Return: true if it is not.
+ */
+bool vmp_policy_ends(const struct vmp_choice *old, const struct vmp_choice *new,
+		     enum vmp_point_id point, unsigned long traits)
+{
+	const struct vmp_policy *before = in_effect(old, point, traits);
+
+	return before && (!new || before != in_effect(new, point, traits));
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_policy_ends);
+
 /* No reclaimer uses what @new doesn't have of @old: end what it left to do. */
 static void retire(const struct vmp_choice *old, const struct vmp_choice *new)
 {
 	unsigned int i;
 
 	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (chosen(old, i)->retire && (!new || chosen(old, i) != chosen(new, i)))
+		if (chosen(old, i)->retire && vmp_policy_ends(old, new, i, vmp_traits()))
 			chosen(old, i)->retire();
 }
 
@@ -325,18 +357,21 @@ DEFINE_SHOW_STORE_ATTRIBUTE(policy);
 
 static int in_effect_show(struct seq_file *m, void *v)
 {
-	const struct vmp_point *point = points[(unsigned long)m->private];
-	const struct vmp_point *needs = point->needs;
-	unsigned int i, policy = 0;
+	unsigned int point = (unsigned long)m->private;
+	const struct vmp_point *needs = points[point]->needs;
+	struct vmp_choice choice;
+	unsigned int i;
 
-	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (points[i] == needs)
-			policy = READ_ONCE(current_choice.policy[i]);
-	if (point->in_effect(policy, vmp_traits()))
+	mutex_lock(&control_lock);
+	choice = current_choice;
+	mutex_unlock(&control_lock);
+	if (in_effect(&choice, point, vmp_traits())) {
 		seq_puts(m, "yes\n");
-	else
-		seq_printf(m, "no: %s/policy is %s\n", needs->name,
-			   needs->policies[policy].name);
+		return 0;
+	}
+	for (i = 0; points[i] != needs; i++)
+		;
+	seq_printf(m, "no: %s/policy is %s\n", needs->name, chosen(&choice, i)->name);
 
 	return 0;
 }

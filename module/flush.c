@@ -20,18 +20,11 @@
  */
 static unsigned int max_folios = 64;
 
-/*
- * Pages that a call of the classic LRU isolates at least. Of a memory cgroup of 64 MiB its
- * share is 2 to 32, of which some are kept, so that few would share a flush.
- */
-static unsigned int isolate = 128;
-
 enum vmp_flush_stat {
 	STAT_DEFERRED,		/* folios that have waited for a flush */
 	STAT_CALLS,		/* reclaim calls in which a folio has */
 	STAT_BATCHES,		/* groups of such folios */
 	STAT_FLUSHES,		/* ... that had to flush dirty TLB entries */
-	STAT_WRITTEN,		/* pages written out of them */
 	STAT_MAPPED,		/* folios kept: mapped again by then */
 	STAT_GONE,		/* ... out of the swap cache by then */
 	NR_FLUSH_STATS,
@@ -42,7 +35,6 @@ static const char *const stat_names[NR_FLUSH_STATS] = {
 	[STAT_CALLS] = "calls",
 	[STAT_BATCHES] = "batches",
 	[STAT_FLUSHES] = "flushes",
-	[STAT_WRITTEN] = "written",
 	[STAT_MAPPED] = "bounce_mapped",
 	[STAT_GONE] = "bounce_gone",
 };
@@ -59,18 +51,13 @@ static void add_stat(unsigned int stat, unsigned int value)
 	this_cpu_add(flush_stats.count[stat], value);
 }
 
-static unsigned int batch_isolate(const struct vmscan_group *group)
-{
-	return READ_ONCE(isolate);
-}
-
-static unsigned int batch_group(const struct vmscan_group *group)
+static unsigned int batch_group(const struct vmscan_call *call)
 {
 	return READ_ONCE(max_folios);
 }
 
-/* The notes are the id of the batch, 0 if its begin was not traced, and its cgroup. */
-static void trace_begin(const struct vmscan_group *group, u64 *note)
+/* The note has the id of the batch. */
+static void batch_begin(const struct vmscan_group *group, struct vmscan_note *note)
 {
 	struct vmp_where where;
 
@@ -78,54 +65,41 @@ static void trace_begin(const struct vmscan_group *group, u64 *note)
 		return;
 
 	where = vmp_where(group->ops, VMP_FLUSH_BATCH, group->memcg, group->nid);
-	note[0] = vmp_own_id(vmp_trace_id());
-	note[1] = where.cgroup;
-	trace_flush_batch_begin(&where, note[0], group->nr_folios, group->nr_pages);
+	note->words[0] = vmp_own_id(vmp_trace_id());
+	trace_flush_batch_begin(&where, note->words[0], group->nr_folios, group->nr_pages);
 }
 
-static void trace_end(const struct vmscan_group *group, const u64 *note)
+static void batch_end(const struct vmscan_group *group, struct vmscan_note *note)
 {
 	struct vmp_where where;
-
-	if (!trace_flush_batch_end_enabled())
-		return;
-
-	where = vmp_where(group->ops, VMP_FLUSH_BATCH, NULL, group->nid);
-	where.cgroup = note[1];
-	trace_flush_batch_end(&where, note[0], group);
-}
-
-static void batch_state(const struct vmscan_group *group, u64 *note)
-{
-	if (!group->done) {
-		trace_begin(group, note);
-		return;
-	}
 
 	add_stat(STAT_DEFERRED, group->nr_folios);
 	add_stat(STAT_CALLS, !group->nr_before);
 	add_stat(STAT_BATCHES, 1);
 	add_stat(STAT_FLUSHES, group->flushed);
-	add_stat(STAT_WRITTEN, group->nr_written);
 	add_stat(STAT_MAPPED, group->nr_mapped);
 	add_stat(STAT_GONE, group->nr_gone);
 	/* A racy maximum: a task that migrates here may lose its own. */
 	if (group->nr_folios > this_cpu_read(flush_stats.largest_batch))
 		this_cpu_write(flush_stats.largest_batch, group->nr_folios);
-	trace_end(group, note);
+	if (!trace_flush_batch_end_enabled())
+		return;
+
+	where = vmp_where(group->ops, VMP_FLUSH_BATCH, group->memcg, group->nid);
+	trace_flush_batch_end(&where, note->words[0], group);
 }
 
 /* A group that began with another set is counted and traced to its end. */
 static void stock_fill(struct vmscan_policy_ops *ops)
 {
-	ops->flush_state = batch_state;
+	ops->flush_end = batch_end;
 }
 
 static void batch_fill(struct vmscan_policy_ops *ops)
 {
 	ops->flush_group = batch_group;
-	ops->flush_isolate = batch_isolate;
-	ops->flush_state = batch_state;
+	ops->flush_begin = batch_begin;
+	ops->flush_end = batch_end;
 }
 
 static const struct vmp_policy flush_policies[] = {
@@ -156,11 +130,6 @@ static const struct vmp_number flush_numbers[] = {
 		.min = 1,
 		.max = VMSCAN_FLUSH_MAX_FOLIOS,
 		.value = &max_folios,
-	},
-	{
-		.path = "flush/isolate",
-		.max = VMSCAN_FLUSH_MAX_ISOLATE,
-		.value = &isolate,
 	},
 	{
 		.path = "flush/observe",

@@ -211,7 +211,7 @@ struct vmp_pass_note {
 	u32 batches_before : 28;
 };
 
-static_assert(sizeof(struct vmp_pass_note) <= 2 * sizeof(u64));
+static_assert(sizeof(struct vmp_pass_note) <= sizeof(struct vmscan_note));
 
 extern const struct vmp_point vmp_scan_point;
 
@@ -227,8 +227,7 @@ bool vmp_scan_ages(unsigned int scan, unsigned long traits);
 
 /* scan_6_12.c */
 enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note);
-struct vmscan_step vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note,
-				      bool online);
+u64 vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note, bool online);
 
 /* aging.c */
 enum vmp_age {
@@ -264,14 +263,14 @@ enum vmp_queued {
  * @memcg: its memcg; NULL when there are none
  * @nid: its node
  * @max_seq: its youngest generation
- * @can_swap: anonymous folios can be evicted
+ * @swappiness: of the pass that asks
  * @set: number of the set of policies that asks
  */
 struct vmp_aging_request {
 	struct mem_cgroup *memcg;
 	int nid;
 	unsigned long max_seq;
-	bool can_swap;
+	int swappiness;
 	u32 set;
 };
 
@@ -324,6 +323,7 @@ extern const struct vmp_point vmp_writeback_point;
 
 unsigned int vmp_writeback_decide(unsigned int nr_taken, const struct reclaim_stat *stat,
 				  bool writers_throttled);
+bool vmp_evict(const struct vmscan_evict *evict);
 unsigned int vmp_evicted(const struct vmscan_evicted *evicted);
 
 /* throttle.c */
@@ -392,6 +392,8 @@ void vmp_trace_throttled(int nid, u32 reason, u32 us);
 
 /* control.c */
 bool vmp_point_exists(const struct vmp_point *point, unsigned long traits);
+bool vmp_policy_ends(const struct vmp_choice *old, const struct vmp_choice *new,
+		     enum vmp_point_id point, unsigned long traits);
 struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits);
 struct vmp_choice vmp_profile_choice(const char *name, unsigned long traits);
 void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where);

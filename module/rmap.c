@@ -13,12 +13,15 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "trace.h"
 
 enum vmp_rmap_stat {
 	STAT_FOLIOS,		/* large folios that were handled in batches */
 	STAT_PAGES,		/* base pages of these */
 	STAT_PTES,		/* entries in batches */
 	STAT_BATCHES,
+	STAT_LEFT,		/* entries left to stock, one by one */
+	STAT_KEPT,		/* batches that stay mapped */
 	NR_RMAP_STATS,
 };
 
@@ -27,6 +30,8 @@ static const char *const stat_names[NR_RMAP_STATS] = {
 	[STAT_PAGES] = "pages",
 	[STAT_PTES] = "ptes",
 	[STAT_BATCHES] = "batches",
+	[STAT_LEFT] = "left",
+	[STAT_KEPT] = "kept",
 };
 
 /* One for each of the two points. */
@@ -52,12 +57,34 @@ static unsigned int young_ptes(const struct vmscan_walk *walk)
 	return READ_ONCE(young_max);
 }
 
+static void count(const struct vmscan_walk *walk, enum vmp_rmap_stat stat, unsigned int value)
+{
+	this_cpu_add(rmap_stats[walk->young][stat], value);
+}
+
+static void trace_walk(const struct vmscan_walk *walk)
+{
+	struct vmp_where where;
+
+	if (!trace_unmap_folio_enabled() && !trace_young_folio_enabled())
+		return;
+
+	where = vmp_where(walk->ops, VMP_RMAP_BATCH, walk->memcg, walk->nid);
+	if (walk->young)
+		trace_young_folio(&where, walk);
+	else
+		trace_unmap_folio(&where, walk);
+}
+
 static void walk_done(const struct vmscan_walk *walk)
 {
-	this_cpu_inc(rmap_stats[walk->young][STAT_FOLIOS]);
-	this_cpu_add(rmap_stats[walk->young][STAT_PAGES], walk->nr_pages);
-	this_cpu_add(rmap_stats[walk->young][STAT_PTES], walk->nr_ptes);
-	this_cpu_add(rmap_stats[walk->young][STAT_BATCHES], walk->nr_batches);
+	count(walk, STAT_FOLIOS, 1);
+	count(walk, STAT_PAGES, walk->nr_pages);
+	count(walk, STAT_PTES, walk->nr_ptes);
+	count(walk, STAT_BATCHES, walk->nr_batches);
+	count(walk, STAT_LEFT, walk->nr_left);
+	count(walk, STAT_KEPT, walk->nr_kept);
+	trace_walk(walk);
 }
 
 static void unmap_fill(struct vmscan_policy_ops *ops)

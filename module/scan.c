@@ -130,7 +130,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_scan_move);
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
 			  enum vmp_aging aging, unsigned long budget, unsigned long floor)
 {
-	bool dry = pass->last == VMSCAN_EVICT && !pass->done;
+	bool dry = pass->last == VMSCAN_EVICT && !pass->progress;
 
 	if (pass->enough && (pass->nr_moved >= floor || !vmp_aging_cold(pass)))
 		return VMP_END_ENOUGH;
@@ -213,7 +213,7 @@ static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pa
 }
 
 /* Of "budget", or standing in for stock. */
-static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words)
+static u64 budget_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
 	unsigned int batch = READ_ONCE(batch_pages);
@@ -222,46 +222,40 @@ static struct vmscan_step budget_step(const struct vmscan_pass *pass, u64 *words
 	note->scan = to_vmp_set(pass->ops)->scan;
 	budget = pass_budget(pass, note);
 	vmp_aging_result(pass, note);
-	if (pass->last == VMSCAN_END)
+	if (pass->last == VMSCAN_STOCK)
 		trace_begin(pass, note, budget);
 
 	if (pass_end(pass, note, budget) != VMP_GO_ON)
-		return (struct vmscan_step) { .action = VMSCAN_END };
+		return VMSCAN_STEP(VMSCAN_END, 0, 0);
 	if (vmp_aging_step(pass, note))
-		return (struct vmscan_step) { .action = VMSCAN_AGE };
+		return VMSCAN_STEP(VMSCAN_AGE, 0, 0);
 
 	if (note->scan == VMP_SCAN_STOCK)
-		return (struct vmscan_step) {
-			.action = VMSCAN_EVICT,
-			.max_move = min(budget - pass->nr_moved, STOCK_BATCH),
-			.max_take = STOCK_BATCH,
-		};
+		return VMSCAN_STEP(VMSCAN_EVICT, min(budget - pass->nr_moved, STOCK_BATCH),
+				   STOCK_BATCH);
 
-	return (struct vmscan_step) {
-		.action = VMSCAN_EVICT,
-		.max_move = vmp_scan_move(budget, pass->nr_moved, pass_floor(note), batch),
-		.max_take = batch,
-	};
+	return VMSCAN_STEP(VMSCAN_EVICT,
+			   vmp_scan_move(budget, pass->nr_moved, pass_floor(note), batch), batch);
 }
 
-static struct vmscan_step step_6_12(const struct vmscan_pass *pass, u64 *words)
+static u64 step_6_12(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	bool begins = pass->last == VMSCAN_END;
-	struct vmscan_step step;
+	bool begins = pass->last == VMSCAN_STOCK;
+	u64 step;
 
 	vmp_aging_result(pass, note);
 	step = vmp_scan_6_12_step(pass, note, mem_cgroup_online(pass->memcg));
 	if (begins)
 		trace_begin(pass, note, pass_budget(pass, note));
-	if (step.action == VMSCAN_AGE)
+	if (VMSCAN_STEP_ACTION(step) == VMSCAN_AGE)
 		vmp_aging_begin(pass, note);
 
 	return step;
 }
 
 /* Maybe not by us: there was nothing, or the memcg fell below its memory.min. */
-static bool pass_ended(const struct vmscan_pass *pass, u64 *words)
+static bool pass_ended(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
 	unsigned long budget = pass_budget(pass, note);

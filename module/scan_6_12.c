@@ -35,7 +35,7 @@ enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_
 	if (mine && note->to_age)
 		return VMP_END_NOTHING;
 	/* a batch that leaves nothing cold counts as nothing */
-	if (pass->last == VMSCAN_EVICT && (!pass->done || !vmp_aging_cold(pass)))
+	if (pass->last == VMSCAN_EVICT && (!pass->progress || !vmp_aging_cold(pass)))
 		return VMP_END_NOTHING;
 	if (mine && pass->nr_batches && pass->nr_moved >= note->budget)
 		return VMP_END_BUDGET;
@@ -67,10 +67,9 @@ static unsigned long settle_budget(const struct vmscan_pass *pass, bool online)
  *
  * Return: the step.
  */
-struct vmscan_step vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note,
-				      bool online)
+u64 vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note, bool online)
 {
-	const struct vmscan_step end = { .action = VMSCAN_END };
+	const u64 end = VMSCAN_STEP(VMSCAN_END, 0, 0);
 	unsigned long budget;
 
 	if (vmp_scan_6_12_end(pass, note) != VMP_GO_ON)
@@ -80,16 +79,12 @@ struct vmscan_step vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp
 	budget = settle_budget(pass, online);
 	if ((online || !budget) && vmp_aging_decide(VMP_AGING_STOP, pass) == VMP_AGE_NOW) {
 		note->to_age = true;
-		return (struct vmscan_step) { .action = VMSCAN_AGE };
+		return VMSCAN_STEP(VMSCAN_AGE, 0, 0);
 	}
 	note->budget = min(budget, U32_MAX);
 	if (!budget)
 		return end;
 
-	return (struct vmscan_step) {
-		.action = VMSCAN_EVICT,
-		.max_move = VMSCAN_MAX_BATCH,
-		.max_take = BATCH,
-	};
+	return VMSCAN_STEP(VMSCAN_EVICT, VMSCAN_MAX_BATCH, BATCH);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_6_12_step);

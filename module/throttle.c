@@ -175,8 +175,8 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 
 static void throttle_fill(struct vmscan_policy_ops *ops)
 {
-	if (!(vmp_traits() & VMSCAN_TRAIT_FEEDBACK))
-		ops->evicted = vmp_evicted;
+	ops->evict = vmp_evict;
+	ops->evicted = vmp_evicted;
 	ops->throttle = throttle_round;
 }
 

@@ -44,6 +44,7 @@
 #define AGING_POLICIES { 0, "stop" }, { 1, "continue" }, { 2, "async" }
 #define WRITEBACK_POLICIES { 0, "stock" }, { 1, "feedback" }
 #define THROTTLE_POLICIES { 0, "stock" }, { 1, "memcg" }, { 2, "all" }
+#define RMAP_POLICIES { 0, "stock" }, { 1, "batch" }
 
 /* A point, shifted by 8, and its policy. */
 #define POINT_POLICIES \
@@ -76,6 +77,9 @@ TRACE_DEFINE_ENUM(VMP_END_NOTHING);
 TRACE_DEFINE_ENUM(VMP_END_BELOW_MIN);
 TRACE_DEFINE_ENUM(VMP_END_ENOUGH);
 TRACE_DEFINE_ENUM(VMP_END_AGED);
+TRACE_DEFINE_ENUM(VMSCAN_LAZYFREE);
+TRACE_DEFINE_ENUM(VMSCAN_ANON);
+TRACE_DEFINE_ENUM(VMSCAN_FILE);
 TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_WRITEBACK);
 TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_ISOLATED);
 TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_NOPROGRESS);
@@ -87,6 +91,11 @@ TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_CONGESTED);
 	{ VMP_END_BELOW_MIN, "below_min" }, \
 	{ VMP_END_ENOUGH, "enough" }, \
 	{ VMP_END_AGED, "aged" }
+
+#define FOLIO_KINDS \
+	{ VMSCAN_LAZYFREE, "lazyfree" }, \
+	{ VMSCAN_ANON, "anon" }, \
+	{ VMSCAN_FILE, "file" }
 
 #define THROTTLE_REASONS \
 	{ VMSCAN_THROTTLE_WRITEBACK, "writeback" }, \
@@ -119,7 +128,7 @@ TRACE_EVENT(flush_batch_begin,
 		  __entry->id, __entry->folios, __entry->pages)
 );
 
-/* It is, in @ns: folios found mapped again or gone, pages written; @flushed: a TLB flush. */
+/* It is: folios found mapped again or gone; @flushed: a TLB flush. */
 TRACE_EVENT(flush_batch_end,
 	TP_PROTO(const struct vmp_where *where, u64 id, const struct vmscan_group *group),
 	TP_ARGS(where, id, group),
@@ -131,9 +140,7 @@ TRACE_EVENT(flush_batch_end,
 		__field(u32, pages)
 		__field(u32, mapped)
 		__field(u32, gone)
-		__field(u32, written)
 		__field(u32, flushed)
-		__field(u64, ns)
 	),
 
 	TP_fast_assign(
@@ -143,17 +150,14 @@ TRACE_EVENT(flush_batch_end,
 		__entry->pages = group->nr_pages;
 		__entry->mapped = group->nr_mapped;
 		__entry->gone = group->nr_gone;
-		__entry->written = group->nr_written;
 		__entry->flushed = group->flushed;
-		__entry->ns = group->ns;
 	),
 
 	TP_printk(WHERE_FORMAT
-		  "id=%llu folios=%u pages=%u mapped=%u gone=%u written=%u flushed=%u ns=%llu",
+		  "id=%llu folios=%u pages=%u mapped=%u gone=%u flushed=%u",
 		  WHERE_ARGS(FLUSH_POLICIES),
 		  __entry->id, __entry->folios, __entry->pages,
-		  __entry->mapped, __entry->gone, __entry->written,
-		  __entry->flushed, __entry->ns)
+		  __entry->mapped, __entry->gone, __entry->flushed)
 );
 
 /* A pass over an lruvec may scan @budget pages. */
@@ -358,6 +362,51 @@ TRACE_EVENT(throttle_end,
 		  __entry->id,
 		  __print_symbolic(__entry->reason, THROTTLE_REASONS),
 		  __entry->us)
+);
+
+/* A large folio was gone over: so many entries in batches, others left to stock, batches kept. */
+DECLARE_EVENT_CLASS(folio_walk,
+	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
+	TP_ARGS(where, walk),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u32, kind)
+		__field(u32, pages)
+		__field(u32, ptes)
+		__field(u32, batches)
+		__field(u32, left)
+		__field(u32, kept)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->kind = walk->kind;
+		__entry->pages = walk->nr_pages;
+		__entry->ptes = walk->nr_ptes;
+		__entry->batches = walk->nr_batches;
+		__entry->left = walk->nr_left;
+		__entry->kept = walk->nr_kept;
+	),
+
+	TP_printk(WHERE_FORMAT
+		  "kind=%s pages=%u ptes=%u batches=%u left=%u kept=%u",
+		  WHERE_ARGS(RMAP_POLICIES),
+		  __print_symbolic(__entry->kind, FOLIO_KINDS),
+		  __entry->pages, __entry->ptes, __entry->batches,
+		  __entry->left, __entry->kept)
+);
+
+/* To unmap it. */
+DEFINE_EVENT(folio_walk, unmap_folio,
+	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
+	TP_ARGS(where, walk)
+);
+
+/* To see whether it was accessed. */
+DEFINE_EVENT(folio_walk, young_folio,
+	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
+	TP_ARGS(where, walk)
 );
 
 /* A point gets another policy, @policy as well; calls under way end with the old. */

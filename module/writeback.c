@@ -82,7 +82,14 @@ static void trace_feedback(const struct vmscan_evicted *evicted, const struct vm
 	trace_writeback_feedback(&where, evicted, flags);
 }
 
-/* The callback of this point and of the throttle point: either may be stock. */
+/* The callbacks of this point and of the throttle point: either may be stock. */
+bool vmp_evict(const struct vmscan_evict *evict)
+{
+	const struct vmp_set *set = to_vmp_set(evict->ops);
+
+	return set->feedback || vmp_throttle_accounts(set->throttle, evict->root_reclaim);
+}
+
 unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 {
 	const struct vmp_set *set = to_vmp_set(evicted->ops);
@@ -108,6 +115,7 @@ unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 
 static void feedback_fill(struct vmscan_policy_ops *ops)
 {
+	ops->evict = vmp_evict;
 	ops->evicted = vmp_evicted;
 }
 

@@ -3,40 +3,58 @@
  * What policies have done by the code of mm/vmscan.c, which includes this file: a pass of
  * the multi-gen LRU in their steps, and what follows a round over a node.
  */
-#include "vmscan_stock.h"
+#ifdef CONFIG_VMSCAN_POLICY
 
 #ifdef CONFIG_LRU_GEN
 
-bool vmscan_age(struct lruvec *lruvec, unsigned long seq, bool can_swap)
+bool vmscan_age(struct lruvec *lruvec, unsigned long seq, int swappiness)
 {
-	struct scan_control sc = { .may_swap = 1 };
 	int type;
 
-	for (type = !can_swap; type < ANON_AND_FILE; type++)
+	for (type = !swappiness; type < ANON_AND_FILE; type++)
 		if (get_nr_gens(lruvec, type) >= MAX_NR_GENS)
 			return false;
 
-	return try_to_inc_max_seq(lruvec, seq, get_swappiness(lruvec, &sc), false);
+	return try_to_inc_max_seq(lruvec, seq, swappiness, false);
 }
 
-noinline long vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness)
+/* Grows with each generation that has been emptied. */
+static unsigned long nr_emptied(struct lruvec *lruvec)
 {
-	/* without I/O, anonymous folios are in the way, whoever ages them */
-	bool can_swap = swappiness && (sc->gfp_mask & __GFP_IO);
-	unsigned long nr_reclaimed = sc->nr_reclaimed;
+	return READ_ONCE(lruvec->lrugen.min_seq[LRU_GEN_ANON]) +
+	       READ_ONCE(lruvec->lrugen.min_seq[LRU_GEN_FILE]);
+}
+
+static bool has_enough(struct lruvec *lruvec, struct scan_control *sc, unsigned long nr_reclaimed)
+{
+	if (root_reclaim(sc))
+		return should_abort_scan(lruvec, sc);
+	if (sc->proactive && signal_pending(current))
+		return true;
+
+	return sc->batch.nr_before + nr_reclaimed >= sc->nr_to_reclaim;
+}
+
+noinline bool vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness,
+				   long *nr_to_scan)
+{
+	unsigned long nr_reclaimed = sc->nr_reclaimed, emptied;
 	struct vmscan_scan scan = {
 		.pass = {
 			.memcg = lruvec_memcg(lruvec),
 			.nid = lruvec_pgdat(lruvec)->node_id,
 			.priority = sc->priority,
 			.root_reclaim = root_reclaim(sc),
-			.can_swap = can_swap,
+			.swappiness = vmscan_usable(sc, swappiness),
 		},
 		.lruvec = lruvec,
 		.target = sc->target_mem_cgroup,
 		.low_reclaim = sc->memcg_low_reclaim,
 	};
 	struct vmscan_pass *pass = &scan.pass;
+
+	if (vmscan_anon_only(swappiness))
+		return false;
 
 	/* the first pass of a round over all nodes */
 	if (sc->batch.priority != sc->priority) {
@@ -46,30 +64,38 @@ noinline long vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *s
 	while (vmscan_scan_next(&scan, &sc->batch)) {
 		pass->waited = false;
 		if (pass->last == VMSCAN_AGE) {
-			pass->done = vmscan_age(lruvec, pass->max_seq, can_swap);
-			pass->nr_aged += pass->done;
+			pass->progress = vmscan_age(lruvec, pass->max_seq, pass->swappiness);
+			pass->nr_aged += pass->progress;
 			/* another task is at it: don't fail through all priorities meanwhile */
-			pass->waited = !pass->done && pass->nr_gens <= MIN_NR_GENS;
+			pass->waited = !pass->progress && pass->nr_gens <= MIN_NR_GENS;
 			if (pass->waited)
 				schedule_timeout_killable(1);
 		} else {
-			pass->done = vmscan_evict(lruvec, sc, can_swap ? swappiness : 0) ||
-				     sc->batch.nr_moved;
+			emptied = nr_emptied(lruvec);
+			vmscan_evict(lruvec, sc, pass->swappiness);
+			pass->progress = sc->batch.nr_moved || nr_emptied(lruvec) != emptied;
 			pass->nr_batches++;
 			pass->nr_moved += sc->batch.nr_moved;
-			scan.nr_dry = pass->done ? 0 : scan.nr_dry + 1;
+			scan.nr_dry = pass->progress ? 0 : scan.nr_dry + 1;
 		}
 		pass->nr_reclaimed = sc->nr_reclaimed - nr_reclaimed;
-		pass->enough = root_reclaim(sc) ? should_abort_scan(lruvec, sc) :
-			       sc->batch.nr_before + pass->nr_reclaimed >= sc->nr_to_reclaim;
+		pass->enough = has_enough(lruvec, sc, pass->nr_reclaimed);
 		cond_resched();
 	}
 	sc->memcg_low_skipped |= scan.low_skipped;
+	*nr_to_scan = -scan.rotate;
 
-	return scan.nr_to_scan;
+	return !pass->stock_follows;
 }
 
 #endif /* CONFIG_LRU_GEN */
+
+bool vmscan_may_wait(const struct scan_control *sc)
+{
+	const gfp_t io = __GFP_FS | __GFP_IO;
+
+	return !sc->hibernation_mode && current_may_throttle() && (sc->gfp_mask & io) == io;
+}
 
 noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc,
 			      unsigned long nr_reclaimed)
@@ -82,10 +108,13 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		.nr_immediate = sc->nr.immediate,
 	};
 	struct vmscan_round round = {
+		.memcg = sc->target_mem_cgroup,
 		.nid = pgdat->node_id,
 		.priority = sc->priority,
 		.root_reclaim = root_reclaim(sc),
 		.kswapd = current_is_kswapd(),
+		.proactive = sc->proactive,
+		.may_enter_fs = sc->gfp_mask & __GFP_FS,
 		.congested = test_bit(LRUVEC_NODE_CONGESTED, marks),
 		.nr_reclaimed = sc->nr_reclaimed - nr_reclaimed,
 		.nr_write_pending = node_page_state(pgdat, NR_FILE_DIRTY) +
@@ -99,10 +128,17 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		set_bit(PGDAT_WRITEBACK, &pgdat->flags);
 	if (flags & VMSCAN_MARK_CONGESTED)
 		set_bit(LRUVEC_NODE_CONGESTED, marks);
-	if (sc->hibernation_mode || !current_may_throttle())
-		return;
-	if (flags & VMSCAN_SLEEP_WRITEBACK)
-		reclaim_throttle(pgdat, VMSCAN_THROTTLE_WRITEBACK);
-	else if (flags & VMSCAN_SLEEP_CONGESTED)
+	if (flags & VMSCAN_SLEEP_WRITEBACK) {
+		/* a direct reclaimer comes by all nodes at each priority */
+		if (vmscan_may_wait(sc) &&
+		    (round.kswapd || sc->batch.slept != sc->priority + 1)) {
+			sc->batch.slept = sc->priority + 1;
+			reclaim_throttle(pgdat, VMSCAN_THROTTLE_WRITEBACK);
+		}
+	} else if (flags & VMSCAN_SLEEP_CONGESTED && !sc->hibernation_mode &&
+		   current_may_throttle()) {
 		reclaim_throttle(pgdat, VMSCAN_THROTTLE_CONGESTED);
+	}
 }
+
+#endif /* CONFIG_VMSCAN_POLICY */

@@ -8,11 +8,10 @@
  */
 #define pr_fmt(fmt) "vmscan_policy: " fmt
 
-#include <linux/export.h>
 #include <linux/memcontrol.h>
 #include <linux/mm_inline.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
@@ -21,38 +20,30 @@
 
 #include "internal.h"
 #include "vmscan_policy.h"
-#include "vmscan_stock.h"
 
 DEFINE_STATIC_KEY_FALSE(vmscan_scan_key);
-DEFINE_STATIC_KEY_FALSE(vmscan_evicted_key);
 DEFINE_STATIC_KEY_FALSE(vmscan_throttle_key);
-DEFINE_STATIC_KEY_FALSE(vmscan_unmap_key);
-DEFINE_STATIC_KEY_FALSE(vmscan_young_key);
 DEFINE_STATIC_KEY_FALSE(vmscan_flush_key);
 EXPORT_SYMBOL_IF_KUNIT(vmscan_flush_key);
 static DEFINE_MUTEX(vmscan_policy_lock);
 static const struct vmscan_policy_ops __rcu *vmscan_policy_ops __read_mostly;
 static bool bypass __read_mostly;
+static u64 last_number;
 
 #define published() \
 	rcu_dereference_protected(vmscan_policy_ops, lockdep_is_held(&vmscan_policy_lock))
 
-/* The set to ask, or NULL. */
-static const struct vmscan_policy_ops *in_force(void)
+const struct vmscan_policy_ops *vmscan_in_force(struct vmscan_kept *kept)
 {
-	return vmscan_policy_bypassed() ? NULL : rcu_dereference(vmscan_policy_ops);
-}
+	const struct vmscan_policy_ops *ops;
 
-/* The same; the note is void if it is another module's. */
-static const struct vmscan_policy_ops *in_force_with(struct vmscan_note *note)
-{
-	const struct vmscan_policy_ops *ops = in_force();
-
-	if (ops && note->owner != ops->owner)
-		*note = (struct vmscan_note) { .owner = ops->owner };
+	ops = vmscan_policy_bypassed() ? NULL : rcu_dereference(vmscan_policy_ops);
+	if (ops && kept && kept->number != READ_ONCE(ops->number))
+		*kept = (struct vmscan_kept) { .number = READ_ONCE(ops->number) };
 
 	return ops;
 }
+EXPORT_SYMBOL_IF_KUNIT(vmscan_in_force);
 
 static void set_branch(struct static_key *key, bool on, bool off)
 {
@@ -69,10 +60,13 @@ static void set_branches(bool off)
 
 	set_branch(&vmscan_flush_key.key, ops && ops->flush_group, off);
 	set_branch(&vmscan_scan_key.key, ops && ops->next_step, off);
-	set_branch(&vmscan_evicted_key.key, ops && ops->evicted, off);
 	set_branch(&vmscan_throttle_key.key, ops && ops->throttle, off);
-	set_branch(&vmscan_unmap_key.key, ops && ops->unmap_ptes, off);
-	set_branch(&vmscan_young_key.key, ops && ops->young_ptes, off);
+	if (!(VMSCAN_TRAITS & VMSCAN_TRAIT_FEEDBACK))
+		set_branch(&vmscan_evicted_key.key, ops && ops->evict, off);
+	if (!(VMSCAN_TRAITS & VMSCAN_TRAIT_UNMAP))
+		set_branch(&vmscan_unmap_key.key, ops && ops->unmap_ptes, off);
+	if (!(VMSCAN_TRAITS & VMSCAN_TRAIT_YOUNG))
+		set_branch(&vmscan_young_key.key, ops && ops->young_ptes, off);
 }
 
 /*
@@ -110,7 +104,7 @@ static int validate(const struct vmscan_policy_ops *ops)
 	return 0;
 }
 
-int vmscan_policy_publish(const struct vmscan_policy_ops *old, const struct vmscan_policy_ops *new)
+int vmscan_policy_publish(const struct vmscan_policy_ops *old, struct vmscan_policy_ops *new)
 {
 	int err = new ? validate(new) : 0;
 
@@ -123,6 +117,8 @@ int vmscan_policy_publish(const struct vmscan_policy_ops *old, const struct vmsc
 		       published() ? published()->name : "nothing");
 		return published() ? -EBUSY : -ENOENT;
 	}
+	if (new)
+		WRITE_ONCE(new->number, ++last_number);
 	rcu_assign_pointer(vmscan_policy_ops, new);
 	synchronize_rcu();
 	if (!new)
@@ -134,6 +130,32 @@ int vmscan_policy_publish(const struct vmscan_policy_ops *old, const struct vmsc
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(vmscan_policy_publish, VMSCAN_NAMESPACE);
+
+/* Whose exit function has not taken back what it published: nothing may be left of it. */
+static int module_goes(struct notifier_block *nb, unsigned long state, void *module)
+{
+	const struct vmscan_policy_ops *left = NULL;
+
+	if (state != MODULE_STATE_GOING)
+		return NOTIFY_DONE;
+	scoped_guard(mutex, &vmscan_policy_lock)
+		if (published() && published()->owner == module)
+			left = published();
+	if (left) {
+		pr_err("%s goes without taking its policies back\n", left->name);
+		vmscan_policy_publish(left, NULL);
+	}
+
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block module_notifier = { .notifier_call = module_goes };
+
+static int __init vmscan_policy_init(void)
+{
+	return register_module_notifier(&module_notifier);
+}
+late_initcall(vmscan_policy_init);
 
 void vmscan_policy_set_bypass(bool on)
 {
@@ -159,69 +181,40 @@ EXPORT_SYMBOL_NS_GPL(vmscan_policy_traits, VMSCAN_NAMESPACE);
 
 void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list)
 {
-	struct vmscan_group *group = &flush->group;
+	struct vmscan_call call = { .nid = nid };
 
 	*flush = (struct vmscan_flush) {
-		.group.nid = nid,
+		.list = folio_list,
 		.waiting = LIST_HEAD_INIT(flush->waiting),
 		.rest = LIST_HEAD_INIT(flush->rest),
+		.group.nid = nid,
 	};
 	if (list_empty(folio_list))
 		return;
 
 	guard(rcu)();
-	group->ops = in_force();
-	group->memcg = folio_memcg(lru_to_folio(folio_list));
-	if (group->ops && group->ops->flush_group)
-		flush->size = min(group->ops->flush_group(group), VMSCAN_FLUSH_MAX_FOLIOS);
+	call.ops = vmscan_in_force(NULL);
+	if (!call.ops || !call.ops->flush_group)
+		return;
+	call.memcg = folio_memcg(lru_to_folio(folio_list));
+	flush->size = min(call.ops->flush_group(&call), VMSCAN_FLUSH_MAX_FOLIOS);
 }
 
-unsigned long vmscan_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
-			     unsigned long nr_to_scan, unsigned long *left)
-{
-	struct vmscan_group group = { .memcg = lruvec_memcg(lruvec) };
-	unsigned long min, low, more;
-
-	vmscan_protection(target, group.memcg, &min, &low);
-	guard(rcu)();
-	group.ops = in_force();
-	/* What is protected may lie beyond the share. */
-	if (min || low || !group.ops || !group.ops->flush_isolate)
-		return 0;
-	more = min(group.ops->flush_isolate(&group), VMSCAN_FLUSH_MAX_ISOLATE);
-	more -= min(more, nr_to_scan);
-	*left -= min(*left, more);
-
-	return more;
-}
-
-/* @first of the folios that wait, NULL when they have been gone over. */
-static void tell_state(struct vmscan_flush *flush, struct folio *first)
-{
-	struct vmscan_group *group = &flush->group;
-
-	guard(rcu)();
-	group->ops = in_force_with(&flush->note);
-	group->memcg = first ? folio_memcg(first) : NULL;
-	if (group->ops && group->ops->flush_state)
-		group->ops->flush_state(group, flush->note.words);
-}
-
-bool vmscan_flush_wait(struct vmscan_flush *flush, struct folio *folio,
-		       struct list_head *folio_list)
+bool vmscan_flush_wait(struct vmscan_flush *flush, struct folio *folio, unsigned long *nr_scanned)
 {
 	struct vmscan_group *group = &flush->group;
 
 	if (!flush->size || flush->second || !folio_test_anon(folio))
 		return false;
 
+	*nr_scanned -= folio_nr_pages(folio);
 	group->nr_folios++;
 	group->nr_pages += folio_nr_pages(folio);
 	list_add(&folio->lru, &flush->waiting);
 	folio_unlock(folio);
 	if (group->nr_folios >= flush->size ||
 	    group->nr_pages >= max(flush->size, VMSCAN_FLUSH_MIN_PAGES))
-		list_splice_init(folio_list, &flush->rest);
+		list_splice_init(flush->list, &flush->rest);
 
 	return true;
 }
@@ -239,33 +232,51 @@ bool vmscan_flush_keep(struct vmscan_flush *flush, struct folio *folio)
 	return true;
 }
 
-bool vmscan_flush_next(struct vmscan_flush *flush, struct list_head *folio_list)
+/* Folios wait: flush for them, and have them gone over again. */
+static void begin_group(struct vmscan_flush *flush)
 {
 	struct vmscan_group *group = &flush->group;
 
+	group->flushed = current->tlb_ubc.writable;
+	scoped_guard(rcu) {
+		/* until the end, when none of them may be left */
+		group->memcg = folio_memcg(lru_to_folio(&flush->waiting));
+		if (!mem_cgroup_tryget(group->memcg))
+			group->memcg = NULL;
+		group->ops = vmscan_in_force(&flush->kept);
+		if (group->ops && group->ops->flush_begin)
+			group->ops->flush_begin(group, &flush->kept.note);
+	}
+	try_to_unmap_flush_dirty();
+	list_splice_init(&flush->waiting, flush->list);
+	flush->second = true;
+}
+
+static void end_group(struct vmscan_flush *flush)
+{
+	struct vmscan_group *group = &flush->group;
+
+	scoped_guard(rcu) {
+		group->ops = vmscan_in_force(&flush->kept);
+		if (group->ops && group->ops->flush_end)
+			group->ops->flush_end(group, &flush->kept.note);
+	}
+	mem_cgroup_put(group->memcg);
+	*group = (struct vmscan_group) { .nid = group->nid, .nr_before = group->nr_before + 1 };
+	flush->second = false;
+}
+
+bool vmscan_flush_next(struct vmscan_flush *flush)
+{
 	if (!list_empty(&flush->waiting)) {
-		/* others may have been written out in the first pass */
-		group->nr_written = 0;
-		tell_state(flush, lru_to_folio(&flush->waiting));
-		group->ns = -local_clock();
-		group->flushed = current->tlb_ubc.writable;
-		try_to_unmap_flush_dirty();
-		list_splice_init(&flush->waiting, folio_list);
-		flush->second = true;
+		begin_group(flush);
 		return true;
 	}
+	if (flush->second)
+		end_group(flush);
+	list_splice_init(&flush->rest, flush->list);
 
-	if (flush->second) {
-		group->ns += local_clock();
-		group->done = true;
-		tell_state(flush, NULL);
-		*group = (struct vmscan_group) { .nid = group->nid,
-						 .nr_before = group->nr_before + 1 };
-		flush->second = false;
-	}
-	list_splice_init(&flush->rest, folio_list);
-
-	return !list_empty(folio_list);
+	return !list_empty(flush->list);
 }
 
 #ifdef CONFIG_LRU_GEN
@@ -276,7 +287,7 @@ static_assert(VMSCAN_MAX_GENS == MAX_NR_GENS);
 static unsigned long look(struct vmscan_pass *pass, const struct lru_gen_folio *lrugen)
 {
 	/* Without swap the anonymous generations don't count. */
-	unsigned long first = min(READ_ONCE(lrugen->min_seq[!pass->can_swap]),
+	unsigned long first = min(READ_ONCE(lrugen->min_seq[!pass->swappiness]),
 				  READ_ONCE(lrugen->min_seq[LRU_GEN_FILE])), total = 0;
 	int i, type, zone;
 
@@ -286,7 +297,7 @@ static unsigned long look(struct vmscan_pass *pass, const struct lru_gen_folio *
 	for (i = 0; i < pass->nr_gens; i++) {
 		const long (*sizes)[MAX_NR_ZONES] = lrugen->nr_pages[(first + i) % MAX_NR_GENS];
 
-		for (type = !pass->can_swap; type < ANON_AND_FILE; type++)
+		for (type = !pass->swappiness; type < ANON_AND_FILE; type++)
 			for (zone = 0; zone < MAX_NR_ZONES; zone++)
 				pass->nr_pages[i] += max(READ_ONCE(sizes[type][zone]), 0L);
 		total += pass->nr_pages[i];
@@ -312,26 +323,38 @@ static unsigned long unprotected(struct vmscan_scan *scan, unsigned long nr_page
 	return max(nr_pages - nr_pages * protected / (size + 1), SWAP_CLUSTER_MAX);
 }
 
-static struct vmscan_step ask_step(struct vmscan_scan *scan)
+static u64 ask_step(struct vmscan_scan *scan)
 {
 	struct vmscan_pass *pass = &scan->pass;
 
 	guard(rcu)();
-	pass->ops = in_force_with(&scan->note);
-	pass->stock_follows = !pass->ops || !pass->ops->next_step;
-	if (pass->stock_follows)
-		return (struct vmscan_step) { .action = VMSCAN_END };
+	pass->ops = vmscan_in_force(&scan->kept);
+	if (!pass->ops || !pass->ops->next_step)
+		return VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
 
-	scan->asked = true;
-	return pass->ops->next_step(pass, scan->note.words);
+	return pass->ops->next_step(pass, &scan->kept.note);
+}
+
+/* Reclaim has become urgent, and the pass did less than it has to. */
+static bool idled(const struct vmscan_pass *pass)
+{
+	unsigned long share = max(pass->unprotected >> pass->priority, 1UL);
+
+	if (pass->priority > VMSCAN_LIVE_PRIORITY || pass->enough || pass->nr_aged)
+		return false;
+	/* What it moved may all have been of the kind that nobody can reclaim. */
+	if (pass->nr_reclaimed)
+		share = min(share, SWAP_CLUSTER_MAX);
+
+	return pass->nr_moved < share;
 }
 
 bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch)
 {
-	struct vmscan_step step = { .action = VMSCAN_END };
+	enum vmscan_action action = VMSCAN_END;
 	struct vmscan_pass *pass = &scan->pass;
-	unsigned long size, left, share;
-	bool rotate;
+	unsigned long size, left;
+	u64 step = 0;
 
 	size = look(pass, &scan->lruvec->lrugen);
 	if (!scan->begun) {
@@ -344,35 +367,36 @@ bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch)
 	pass->below_min = mem_cgroup_below_min(scan->target, pass->memcg);
 	if (left && scan->nr_dry < 2 && !pass->below_min) {
 		step = ask_step(scan);
-		if (step.action == VMSCAN_AGE && scan->nr_agings++ >= VMSCAN_MAX_GENS)
-			step.action = VMSCAN_END;
-		pass->last = step.action;
+		action = VMSCAN_STEP_ACTION(step);
+		if (action > VMSCAN_AGE)
+			action = VMSCAN_STOCK;
+		if (action == VMSCAN_AGE && scan->nr_agings++ >= VMSCAN_MAX_GENS)
+			action = VMSCAN_END;
+		scan->asked |= action != VMSCAN_STOCK;
+		pass->last = action;
 	}
 	batch->max_move = 0;
 	batch->nr_moved = 0;
-	if (step.action == VMSCAN_AGE)
+	if (action == VMSCAN_AGE)
 		return true;
-	if (step.action == VMSCAN_EVICT) {
-		batch->max_move = clamp(step.max_move, 1, min(left, VMSCAN_MAX_BATCH));
-		batch->max_take = clamp(step.max_take, 1, VMSCAN_MAX_BATCH);
+	if (action == VMSCAN_EVICT) {
+		batch->max_move = clamp(VMSCAN_STEP_MOVE(step), 1, min(left, VMSCAN_MAX_BATCH));
+		batch->max_take = clamp(VMSCAN_STEP_TAKE(step), 1, VMSCAN_MAX_BATCH);
 		return true;
 	}
 
-	share = pass->enough ? 0 : clamp(pass->unprotected >> pass->priority, 1, SWAP_CLUSTER_MAX);
-	if (pass->priority <= VMSCAN_LIVE_PRIORITY && !pass->nr_aged && pass->nr_moved < share)
-		pass->stock_follows = true;
-	rotate = pass->below_min || step.action == VMSCAN_END_ROTATE;
+	pass->stock_follows = action == VMSCAN_STOCK || idled(pass);
+	scan->rotate = pass->below_min || action == VMSCAN_END_ROTATE;
 	scoped_guard(rcu) {
-		pass->ops = in_force_with(&scan->note);
+		pass->ops = vmscan_in_force(&scan->kept);
 		if (scan->asked && pass->ops && pass->ops->pass_ended)
-			rotate |= pass->ops->pass_ended(pass, scan->note.words);
+			scan->rotate |= pass->ops->pass_ended(pass, &scan->kept.note);
 	}
-	scan->nr_to_scan = pass->stock_follows ? 1 : -rotate;
 
 	return false;
 }
 
-bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, bool can_swap)
+bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, int swappiness)
 {
 	struct lruvec *lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(nid));
 	struct reclaim_state reclaim_state = {};
@@ -384,7 +408,7 @@ bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, 
 
 	flags = memalloc_noreclaim_save();
 	current->reclaim_state = &reclaim_state;
-	aged = vmscan_age(lruvec, max_seq, can_swap);
+	aged = vmscan_age(lruvec, max_seq, swappiness);
 	current->reclaim_state = NULL;
 	memalloc_noreclaim_restore(flags);
 	kfree(reclaim_state.mm_walk);
@@ -395,55 +419,11 @@ EXPORT_SYMBOL_NS_GPL(vmscan_age_memcg, VMSCAN_NAMESPACE);
 
 #endif /* CONFIG_LRU_GEN */
 
-unsigned int vmscan_evicted_ask(struct vmscan_evicted *evicted)
-{
-	const struct vmscan_policy_ops *ops;
-
-	guard(rcu)();
-	ops = in_force();
-	if (!ops || !ops->evicted)
-		return 0;
-	if (!evicted)
-		return VMSCAN_ASK;
-	evicted->ops = ops;
-
-	return ops->evicted(evicted);
-}
-
 unsigned int vmscan_throttle_ask(struct vmscan_round *round)
 {
 	guard(rcu)();
-	round->ops = in_force();
+	round->ops = vmscan_in_force(NULL);
 
 	return round->ops && round->ops->throttle ? round->ops->throttle(round) : 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmscan_throttle_ask);
-
-unsigned int vmscan_walk_ask(struct vmscan_walk *walk, struct folio *folio)
-{
-	unsigned int (*ask)(const struct vmscan_walk *walk);
-
-	guard(rcu)();
-	walk->ops = in_force();
-	if (!walk->ops)
-		return 1;
-	ask = walk->young ? walk->ops->young_ptes : walk->ops->unmap_ptes;
-	if (!ask)
-		return 1;
-
-	walk->memcg = folio_memcg(folio);
-	walk->nid = folio_nid(folio);
-	walk->kind = !folio_test_anon(folio) ? VMSCAN_FILE :
-		     folio_test_swapbacked(folio) ? VMSCAN_ANON : VMSCAN_LAZYFREE;
-	walk->nr_pages = folio_nr_pages(folio);
-
-	return ask(walk);
-}
-
-void vmscan_walk_done(struct vmscan_walk *walk)
-{
-	guard(rcu)();
-	walk->ops = in_force();
-	if (walk->ops && walk->ops->walk_done)
-		walk->ops->walk_done(walk);
-}

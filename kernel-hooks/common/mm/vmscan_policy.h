@@ -5,17 +5,22 @@
 
 #include <linux/jump_label.h>
 #include <linux/list.h>
+#include <linux/mmzone.h>
 #include <linux/vmscan_policy.h>
 
+#include "vmscan_stock.h"
+
+struct folio;
 struct lruvec;
 struct pglist_data;
 struct scan_control;
 
 #ifdef CONFIG_VMSCAN_POLICY
+/* Each is defined where it is asked by; some kernels don't have the last three. */
 DECLARE_STATIC_KEY_FALSE(vmscan_flush_key);
 DECLARE_STATIC_KEY_FALSE(vmscan_scan_key);
-DECLARE_STATIC_KEY_FALSE(vmscan_evicted_key);
 DECLARE_STATIC_KEY_FALSE(vmscan_throttle_key);
+DECLARE_STATIC_KEY_FALSE(vmscan_evicted_key);
 DECLARE_STATIC_KEY_FALSE(vmscan_unmap_key);
 DECLARE_STATIC_KEY_FALSE(vmscan_young_key);
 #define vmscan_policy_enabled(point)	static_branch_unlikely(&vmscan_##point##_key)
@@ -23,33 +28,34 @@ DECLARE_STATIC_KEY_FALSE(vmscan_young_key);
 #define vmscan_policy_enabled(...)	false
 #endif
 
-/* What a policy keeps from call to call, and its module. */
-struct vmscan_note {
-	const struct module *owner;
-	u64 words[2];
+/* What a policy keeps from call to call: void with a set of another number. */
+struct vmscan_kept {
+	u64 number;
+	struct vmscan_note note;
 };
 
+/* The set to ask, or NULL. In an RCU read-side section. @kept may be NULL. */
+const struct vmscan_policy_ops *vmscan_in_force(struct vmscan_kept *kept);
+
 /*
- * One shrink_folio_list() call. @size is that of a group, 0 if none may wait. Folios are
+ * One shrink_folio_list() call. @size is that of a group, 0 if none may wait. Folios of @list are
  * @waiting for the flush, then gone over in the @second pass; @rest comes after the group.
  */
 struct vmscan_flush {
 	unsigned int size;
 	bool second;
+	struct list_head *list;
 	struct list_head waiting;
 	struct list_head rest;
 	struct vmscan_group group;
-	struct vmscan_note note;
+	struct vmscan_kept kept;
 };
 
-/* How many pages the classic LRU isolates beside @nr_to_scan; so many of its share are @left. */
-unsigned long vmscan_isolate(struct mem_cgroup *target, struct lruvec *lruvec,
-			     unsigned long nr_to_scan, unsigned long *left);
 void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list);
 /*
- * True if the locked folio, about to be paged out, waits instead, unlocked. Until the flush, a
- * thread with a stale TLB entry goes on writing to it, which is safe as long as all look for
- * the content in this folio:
+ * True if the locked folio, about to be paged out, waits instead, unlocked; it is counted as
+ * scanned when it is gone over again. Until the flush, a thread with a stale TLB entry goes on
+ * writing to it, which is safe as long as all look for the content in this folio:
  * - a fault, swapoff and get_user_pages() map it again, and it is kept;
  * - munmap, mremap, mprotect, MADV_DONTNEED, MADV_FREE, MADV_COLD, MADV_PAGEOUT and
  *   UFFDIO_MOVE call flush_tlb_batched_pending() before they change an entry;
@@ -58,41 +64,46 @@ void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *fol
  *   on the LRU or its lock; mincore, pagemap, MADV_WILLNEED and soft-dirty move nothing.
  * Shmem folios and files' don't wait: others write them out, who know of no flush.
  */
-bool vmscan_flush_wait(struct vmscan_flush *flush, struct folio *folio,
-		       struct list_head *folio_list);
+bool vmscan_flush_wait(struct vmscan_flush *flush, struct folio *folio, unsigned long *nr_scanned);
 /* True if the locked folio has waited, and is in use again or has left the swap cache. */
 bool vmscan_flush_keep(struct vmscan_flush *flush, struct folio *folio);
-/* True if there is more on @folio_list now, which was empty. Only with @flush->size. */
-bool vmscan_flush_next(struct vmscan_flush *flush, struct list_head *folio_list);
-
-#define VMSCAN_ASK	BIT(31)	/* a policy is to be asked about the batch */
+/* True if there is more on the list now, which was empty. Only with @flush->size. */
+bool vmscan_flush_next(struct vmscan_flush *flush);
 
 /*
- * What policies want of the eviction batch at hand: to move @max_move pages, if not 0,
- * and to take @max_take of them. In all, @nr_before were reclaimed before the rounds at
- * this @priority.
- * VMSCAN_ASK, then the flags of the answer. Some point releases sort dirty folios out,
- * and forget which were met before: @again.
+ * What a policy wants of the eviction batch at hand: to move @max_move pages, if not 0, and to
+ * take @max_take of them. In all, @nr_before were reclaimed before the rounds at this @priority,
+ * and @slept is one more than the last at which the task slept for writeback.
  */
 struct vmscan_batch {
-	unsigned int max_move;
-	unsigned int max_take;
-	unsigned int nr_moved;
+	int max_move;
+	int max_take;
+	int nr_moved;
 	int priority;
 	unsigned long nr_before;
-	unsigned int flags;
-	bool again;			/* the folio at hand */
-	unsigned long nr_scanned;	/* sc->nr_scanned before the batch */
+	int slept;
 };
 
-#define vmscan_batch_limited(batch)	(vmscan_policy_enabled(scan) && (batch)->max_move)
-#define vmscan_batch_flag(batch, flag) \
-	(vmscan_policy_enabled(evicted) && ((batch)->flags & (flag)))
+/* Has the batch got what stock wants it to take, or what a policy does? */
+static inline bool vmscan_batch_full(const struct vmscan_batch *batch, int taken, int moved)
+{
+	if (!vmscan_policy_enabled(scan) || !batch->max_move)
+		return taken >= MIN_LRU_BATCH;
 
-/*
- * One pass over an lruvec. The caller does the steps until there is none. Then @nr_to_scan
- * is 0, or -1 to rotate, as in the stock loop, or 1 if that is to make the pass after all.
- */
+	return taken >= batch->max_take || batch->nr_moved + moved >= batch->max_move;
+}
+
+/* True if a policy wants the batch, and so many pages were moved for it. */
+static inline bool vmscan_batch_moved(struct vmscan_batch *batch, int nr)
+{
+	if (!vmscan_policy_enabled(scan) || !batch->max_move)
+		return false;
+	batch->nr_moved += nr;
+
+	return nr;
+}
+
+/* One pass over an lruvec. The caller does the steps until there is none. */
 struct vmscan_scan {
 	struct vmscan_pass pass;
 	struct lruvec *lruvec;
@@ -101,26 +112,25 @@ struct vmscan_scan {
 	bool begun, asked;
 	unsigned int nr_agings;
 	unsigned int nr_dry;
-	long nr_to_scan;
-	struct vmscan_note note;
+	bool rotate;
+	struct vmscan_kept kept;
 };
 
 bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch);
-/* In vmscan_pass.c: the steps of a policy. Returns what nr_to_scan ends with in the stock loop. */
-long vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness);
+/*
+ * In vmscan_pass.c: the steps of a policy. False if the stock loop is to make the pass after all;
+ * else @nr_to_scan is what it ends with in that loop, -1 to rotate.
+ */
+bool vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness,
+			  long *nr_to_scan);
 /* There, too. True: made the generation after @seq, which was the youngest. */
-bool vmscan_age(struct lruvec *lruvec, unsigned long seq, bool can_swap);
-
-/* NULL: is there a policy to ask about the batch that begins? Then VMSCAN_ASK. */
-unsigned int vmscan_evicted_ask(struct vmscan_evicted *evicted);
+bool vmscan_age(struct lruvec *lruvec, unsigned long seq, int swappiness);
 
 unsigned int vmscan_throttle_ask(struct vmscan_round *round);
 /* In vmscan_pass.c: asks what follows a round over a node, and does it. */
 void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc,
 		     unsigned long nr_reclaimed);
-
-/* How many entries may be handled at once; 1: stock. */
-unsigned int vmscan_walk_ask(struct vmscan_walk *walk, struct folio *folio);
-void vmscan_walk_done(struct vmscan_walk *walk);
+/* There, too: may the task sleep until something is written? */
+bool vmscan_may_wait(const struct scan_control *sc);
 
 #endif /* _MM_VMSCAN_POLICY_H */

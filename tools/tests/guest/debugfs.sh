@@ -6,7 +6,7 @@ set -euo pipefail
 trap clean_up EXIT
 
 points=(flush scan aging writeback throttle unmap young)
-settings=(flush/{policy,max_folios,isolate,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
+settings=(flush/{policy,max_folios,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
 	writeback/{policy,dirty_gen} throttle/policy unmap/{policy,kinds,max_ptes}
 	young/{policy,max_ptes} bypass profile)
 scans="stock budget"
@@ -89,7 +89,6 @@ dmesg -C || fail "dmesg doesn't work"
 declare -A loaded=(
 	[flush/policy]="[stock] batch"
 	[flush/max_folios]=64
-	[flush/isolate]=128
 	[flush/observe]=0
 	[scan/policy]="[stock]${scans#stock}"
 	[scan/batch]=64
@@ -114,7 +113,7 @@ for file in "${settings[@]}"; do
 done
 read_state
 [[ $state == "$want" ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 7
+[[ $(<"$POLICY/abi") == "abi 8
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 
@@ -122,9 +121,6 @@ accept flush/policy batch "stock [batch]"
 accept flush/policy stock "[stock] batch"
 for number in 1 31 4096 64; do
 	accept flush/max_folios "$number" "$number"
-done
-for number in 0 1 512 128; do
-	accept flush/isolate "$number" "$number"
 done
 accept flush/observe 1 1
 accept flush/observe 0 0
@@ -223,7 +219,6 @@ if has writeback; then
 		"writeback/dirty_gen takes one of: youngest second-youngest"
 fi
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
-refuse flush/isolate 513 "$range" "flush/isolate takes a number from 0 to 512"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
 if has unmap; then

@@ -21,19 +21,22 @@ formats() {
 
 expected_formats() {
 	local where=" u32 policy, u32 set, u64 cgroup, s32 nid,"
+	local walk="$where u32 kind, u32 pages, u32 ptes, u32 batches, u32 left, u32 kept,"
 
 	cat <<-END
 		aging_begin:$where u64 id, u32 async, u64 before,
 		aging_end:$where u64 id, u32 async, u64 before, u64 after,
 		bypass:$where u32 on, s32 pid,
 		flush_batch_begin:$where u64 id, u32 folios, u32 pages,
-		flush_batch_end:$where u64 id, u32 folios, u32 pages, u32 mapped, u32 gone, u32 written, u32 flushed, u64 ns,
+		flush_batch_end:$where u64 id, u32 folios, u32 pages, u32 mapped, u32 gone, u32 flushed,
 		policy_switch:$where u32 point, u32 from, u32 to, s32 pid,
 		scan_begin:$where u64 id, u64 budget, s32 priority,
 		scan_end:$where u64 id, u64 budget, u64 scanned, u64 reclaimed, s32 priority, u32 reason,
 		throttle_begin:$where u64 id, u32 reason,
 		throttle_end:$where u64 id, u32 reason, u32 us,
+		unmap_folio:$walk
 		writeback_feedback:$where u32 taken, u32 dirty, u32 unqueued, u32 congested, u32 writeback, u32 immediate, u32 woken, u32 waited,
+		young_folio:$walk
 	END
 }
 

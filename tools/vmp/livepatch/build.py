@@ -30,18 +30,23 @@ REGISTRY = "vmscan_policy.c"
 # A new file, and the one that it becomes a part of.
 PARTS = {REGISTRY: "vmscan.c", "vmscan_rmap.c": "rmap.c"}
 # A section of all that is read mostly can't be told apart, exports are for the module to make, and
-# a registry that goes away has to end its works.
+# it is the module that begins the registry, and ends its works.
 BEFORE_REGISTRY = """
 #undef pr_fmt
 #undef __read_mostly
 #define __read_mostly
 #undef EXPORT_SYMBOL_NS_GPL
 #define EXPORT_SYMBOL_NS_GPL(...)
+#undef __init
+#define __init
+#undef late_initcall
+#define late_initcall(fn) int fn##_now(void); int fn##_now(void) { return fn(); }
 """
 AFTER_REGISTRY = """
 void vmscan_policy_exit(void);
 void vmscan_policy_exit(void)
 {
+	unregister_module_notifier(&module_notifier);
 	cancel_work_sync(&on_work);
 	cancel_delayed_work_sync(&off_work);
 }
@@ -51,10 +56,21 @@ GLUE = """// SPDX-License-Identifier: GPL-2.0
 #include <linux/vmscan_policy.h>
 #include "vmscan_stock.h"
 
+int vmscan_policy_init_now(void);
 void vmscan_policy_exit(void);
 
 #undef pr_fmt
+#undef module_init
 #undef module_exit
+#define module_init(fn) \\
+	int init_module(void) \\
+	{ \\
+		int err = vmscan_policy_init_now() ?: fn(); \\
+\\
+		if (err) \\
+			vmscan_policy_exit(); \\
+		return err; \\
+	}
 #define module_exit(fn) \\
 	void cleanup_module(void) \\
 	{ \\

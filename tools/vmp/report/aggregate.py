@@ -18,7 +18,8 @@ MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
 COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
 OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end scan_begin scan_end aging_begin aging_end "
-    "writeback_feedback throttle_begin throttle_end policy_switch bypass".split()
+    "writeback_feedback throttle_begin throttle_end unmap_folio young_folio policy_switch "
+    "bypass".split()
 )
 MOST_GROUPS = 6  # what can be told apart
 THROTTLED = re.compile(r"throttle\.\w+_us")  # figures: how long reclaimers slept, by reason
@@ -113,14 +114,27 @@ class Picture:
         span.counts["flush.batches"] += 1
         for name, source in (
             ("deferred", "folios"),
-            ("written", "written"),
             ("bounce_mapped", "mapped"),
             ("bounce_gone", "gone"),
             ("flushes", "flushed"),
-            ("batch_ns", "ns"),
         ):
             span.counts[f"flush.{name}"] += int(own[source])
         span.batch_sizes[int(own["folios"])] += 1
+
+    def on_unmap_folio(self, event: Event, span: Span) -> None:
+        """Count a large folio that was gone over to unmap it."""
+        self.count_walk("unmap", event, span)
+
+    def on_young_folio(self, event: Event, span: Span) -> None:
+        """Count a large folio that was gone over to see whether it was accessed."""
+        self.count_walk("young", event, span)
+
+    def count_walk(self, point: str, event: Event, span: Span) -> None:
+        """Count what became of a large folio's entries."""
+        own = fields(event.text)
+        span.counts[f"{point}.folios"] += 1
+        for name in ("pages", "ptes", "batches", "left", "kept"):
+            span.counts[f"{point}.{name}"] += int(own[name])
 
     def on_scan_end(self, event: Event, span: Span) -> None:
         """Count a pass over an lruvec."""

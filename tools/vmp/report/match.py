@@ -20,12 +20,17 @@ REASONS = "writeback isolated noprogress congested".split()
 # Figures that count what one of ab's counters does, most of them under the module's own name.
 COMPARABLE = (
     *COUNTERS,
-    *(f"flush.{name}" for name in "batches deferred flushes written".split()),
+    *(f"flush.{name}" for name in "batches deferred flushes".split()),
     *(f"flush.bounce_{reason}" for reason in "mapped gone".split()),
     *(f"scan.{name}" for name in "passes budget scanned reclaimed".split()),
     *(f"scan.end_{reason}" for reason in "budget nothing below_min enough aged".split()),
     *(f"aging.{name}" for name in "sync async failed stale".split()),
     *(f"writeback.{name}" for name in "batches taken dirty flusher_wakeups waits".split()),
+    *(
+        f"{point}.{name}"
+        for point in ("unmap", "young")
+        for name in "folios pages ptes batches left kept".split()
+    ),
     *(f"throttle.{reason}{unit}" for reason in REASONS for unit in ("", "_us")),
 )
 

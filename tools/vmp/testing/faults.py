@@ -6,17 +6,18 @@ from vmp.guest.kernel import Edit
 FLUSH, SCAN, AGING, CONTROL = (f"module/{name}.c" for name in "flush scan aging control".split())
 
 # Policies that get nothing done: one that ends each pass at once, one that says that the memcg
-# has had its turn, and one that moves a page before it says so.
+# has had its turn, and two that move a page, or as many as reclaim wants at once, before they say so.
 ENDS = (
     "if (pass_end(pass, note, budget) != VMP_GO_ON)\n"
-    "\t\treturn (struct vmscan_step) { .action = VMSCAN_END };"
+    "\t\treturn VMSCAN_STEP(VMSCAN_END, 0, 0);"
 )
-ROTATE = "return (struct vmscan_step) { .action = VMSCAN_END_ROTATE };"
-ONE = "return (struct vmscan_step) { VMSCAN_EVICT, 1, 1 };"
+ROTATE = "return VMSCAN_STEP(VMSCAN_END_ROTATE, 0, 0);"
+SOME = "if (!pass->nr_batches)\n\t\treturn VMSCAN_STEP(VMSCAN_EVICT, {0}, {0});\n\t" + ROTATE
 IDLE = (
     Edit("idle", SCAN, "if (pass_end(pass, note, budget) != VMP_GO_ON)", "if (true)"),
     Edit("idle-rotate", SCAN, ENDS, ROTATE),
-    Edit("idle-one", SCAN, ENDS, f"if (!pass->nr_batches)\n\t\t{ONE}\n\t{ROTATE}"),
+    Edit("idle-one", SCAN, ENDS, SOME.format(1)),
+    Edit("idle-32", SCAN, ENDS, SOME.format(32)),
 )
 # There is time for what may happen to a request.
 SLOW_AGING = Edit(
@@ -24,6 +25,10 @@ SLOW_AGING = Edit(
     AGING,
     "\tif (!mem_cgroup_online(request->memcg)) {\n",
     "\tschedule_timeout_uninterruptible(HZ);\n\tif (!mem_cgroup_online(request->memcg)) {\n",
+)
+# A module that goes, and leaves its set in force.
+LEFT_BEHIND = Edit(
+    "left-behind", CONTROL, "\t\tvmscan_policy_publish(&published->ops, NULL);\n\t\tkfree(published);\n", ""
 )
 # A module that was built for another kernel's hooks.
 OTHER_ABI = Edit(

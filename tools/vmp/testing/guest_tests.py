@@ -22,6 +22,7 @@ FAULTS = {
     **{edit.name: (f"VMP_FAULT_{edit.name.upper().replace('-', '_')}", edit)
        for edit in faults.IDLE},
     "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
+    "left-behind": ("VMP_FAULT_LEFT_BEHIND", faults.LEFT_BEHIND),
 }  # fmt: skip
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes

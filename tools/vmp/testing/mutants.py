@@ -46,8 +46,8 @@ MUTANTS = (
     Mutant(
         "no-flush",
         REGISTRY,
-        "\t\ttry_to_unmap_flush_dirty();\n",
-        "\t\tcurrent->tlb_ubc.writable = false;\n",
+        "\ttry_to_unmap_flush_dirty();\n",
+        "\tcurrent->tlb_ubc.writable = false;\n",
         "lostwrite-anon",
     ),
     Mutant(
@@ -81,16 +81,6 @@ MUTANTS = (
         "\tWRITE_ONCE(per_cpu(flush_stats, 0).count[stat], count + value);\n",
         "trace",
     ),
-    Mutant("isolate-on-protected", REGISTRY, "if (min || low || ", "if (", "isolate"),
-    Mutant(
-        "isolate-files",
-        VMSCAN,
-        "if (lru == LRU_INACTIVE_ANON && vmscan_policy_enabled(flush))",
-        "if (vmscan_policy_enabled(flush))",
-        "isolate",
-    ),
-    Mutant("isolate-on-top", REGISTRY, "\t*left -= min(*left, more);\n", "", "isolate"),
-    Mutant("isolate-unset", FLUSH, "\tops->flush_isolate = batch_isolate;\n", "", "isolate"),
     Mutant("interrupts-of-others", "module/observe.c", "csd->info == ", "csd->info != ", "threads"),
     # scan
     Mutant(
@@ -144,21 +134,24 @@ MUTANTS = (
     Mutant(
         "idle-not-followed",
         REGISTRY,
-        "pass->priority <= VMSCAN_LIVE_PRIORITY &&",
-        "false &&",
+        "\tif (pass->priority > VMSCAN_LIVE_PRIORITY ||",
+        "\tif (true ||",
         "idle",
     ),
     Mutant(
         "rotation-is-work",
         REGISTRY,
-        "pass->priority <= VMSCAN_LIVE_PRIORITY &&",
-        "pass->priority <= VMSCAN_LIVE_PRIORITY && step.action != VMSCAN_END_ROTATE &&",
+        "action == VMSCAN_STOCK || idled(pass);",
+        "action == VMSCAN_STOCK || (action != VMSCAN_END_ROTATE && idled(pass));",
         "idle-rotate",
     ),
-    Mutant("a-page-is-enough", REGISTRY, "pass->nr_moved < share", "!pass->nr_moved", "idle-one"),
+    Mutant("a-page-is-enough", REGISTRY, "return pass->nr_moved < share;",
+           "return !pass->nr_moved;", "idle-one"),
+    Mutant("moved-is-reclaimed", REGISTRY, "\tif (pass->nr_reclaimed)\n\t\tshare", "\tshare",
+           "idle-32"),
     # Later kernels go on with file folios where all anonymous ones were passed over.
-    Mutant("in-the-way-unnoticed", PASS, "swappiness && (sc->gfp_mask & __GFP_IO);",
-           "swappiness;", "noio", series="6.12"),
+    Mutant("in-the-way-unnoticed", PASS, "vmscan_usable(sc, swappiness),",
+           "swappiness,", "noio", series="6.12"),
     # aging
     Mutant("no-drain", QUEUE, "\tflush_workqueue(queue->wq);\n", "", "slow-aging"),
     Mutant(
@@ -180,10 +173,11 @@ MUTANTS = (
     Mutant(
         "retired-always",
         CONTROL,
-        "(!new || chosen(old, i) != chosen(new, i))",
-        "true",
-        "slow-aging",
+        "return before && (!new || before != in_effect(new, point, traits));",
+        "return true;",
     ),
+    Mutant("retired-by-choice", CONTROL, "!points[point]->in_effect(choice->policy[i], traits))",
+           "false)"),
     # writeback
     Mutant(
         "wake-and-wait-swapped",
@@ -292,15 +286,15 @@ MUTANTS = (
         "",
         "trace",
     ),
-    Mutant("wrong-field-traced", TRACE, "__entry->written = group->nr_written;",
-           "__entry->written = group->nr_mapped;", "trace"),  # fmt: skip
+    Mutant("wrong-field-traced", TRACE, "__entry->mapped = group->nr_mapped;",
+           "__entry->mapped = group->nr_gone;", "trace"),  # fmt: skip
     # the registry
     Mutant("readers-not-waited-for", REGISTRY, "\tsynchronize_rcu();\n", ""),
     Mutant(
         "bypass-not-read",
         REGISTRY,
-        "return vmscan_policy_bypassed() ? NULL : rcu_dereference",
-        "return rcu_dereference",
+        "ops = vmscan_policy_bypassed() ? NULL : rcu_dereference",
+        "ops = rcu_dereference",
     ),
     Mutant(
         "bypass-lifted-early",
@@ -310,6 +304,9 @@ MUTANTS = (
         "\tif (!new)\n\t\tWRITE_ONCE(bypass, false);\n"
         "\trcu_assign_pointer(vmscan_policy_ops, new);\n\tsynchronize_rcu();\n",
     ),
+    Mutant("number-kept", REGISTRY, "++last_number);", "last_number);"),
+    Mutant("note-never-void", REGISTRY, "\tif (ops && kept &&", "\tif (false && ops && kept &&"),
+    Mutant("module-may-go", REGISTRY, "\tif (left) {", "\tif (false) {", "left-behind"),
     Mutant("branches-late", REGISTRY, "\tset_branches(false);\n\tmod_delayed_work",
            "\tmod_delayed_work", "kunit-slow"),  # fmt: skip
     # With time to postpone it in.
@@ -388,8 +385,8 @@ MUTANTS = (
     Mutant(
         "unmap-no-marker",
         RMAP,
-        "(userfaultfd_wp(vma) && !vma_is_anonymous(vma))",
-        "false",
+        " || (userfaultfd_wp(vma) && !vma_is_anonymous(vma)))",
+        ")",
         "large",
     ),
     Mutant(
@@ -409,7 +406,7 @@ MUTANTS = (
     Mutant(
         "unmap-mlocked",
         RMAP,
-        "(vma->vm_flags & VM_LOCKED) ||\n\t    (userfaultfd",
+        "(vma->vm_flags & VM_LOCKED) || (userfaultfd",
         "(userfaultfd",
         "large",
     ),

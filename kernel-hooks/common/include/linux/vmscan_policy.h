@@ -9,9 +9,23 @@
  * A callback runs in the context of the reclaiming task (a direct reclaimer, kswapd,
  * madvise(MADV_PAGEOUT)), in an RCU read-side section of its own: it can't sleep or
  * allocate. No lock is held but, maybe, a folio's. What it is told belongs to that task
- * and is valid until it returns; @ops there is the set in force. The next call may be one
- * of another set, in the middle of a pass, too. A @note, two words, is the policy's own:
- * it is kept as the point says, and void (0) as soon as another module's set comes in.
+ * and is valid until it returns. The next call may be one of another set, in the middle of
+ * a pass, too. A @note is the policy's own: it is kept as the point says, and is all 0 as
+ * soon as another set comes in.
+ *
+ * Each context names the memory cgroup that the decision is about, so that a policy can
+ * decide for some and leave the others to stock. Where it does, the kernel acts as if there
+ * were no policy: 0 or VMSCAN_STOCK is that answer, at each point. One that the kernel doesn't
+ * know means the same.
+ *
+ * All this is to be fit for BPF's struct_ops, too:
+ * - an answer is a number of 8 bytes at most; a step of a pass is packed in one by VMSCAN_STEP();
+ * - a context has numbers, and pointers to structures that BPF knows: the set in force (@ops),
+ *   a memory cgroup, which is NULL where there is none, struct reclaim_stat;
+ * - a note is a structure of a known size;
+ * - no callback has to find its own set: @ops is for a module that has more in it, and is there
+ *   in calls that ask or tell the set, never NULL;
+ * - no callback is called without a set that has it.
  */
 #ifndef _LINUX_VMSCAN_POLICY_H
 #define _LINUX_VMSCAN_POLICY_H
@@ -25,14 +39,14 @@ struct reclaim_stat;
 struct vmscan_policy_ops;
 
 /* Changes with the layout or the meaning of anything here. */
-#define VMSCAN_POLICY_ABI	7
+#define VMSCAN_POLICY_ABI	8
 
 /**
  * enum vmscan_trait - what the stock code of a kernel does by itself: bits
  * @VMSCAN_TRAIT_BUDGET: a pass of the multi-gen LRU settles once how much it scans, and
  *	aging does not end it
  * @VMSCAN_TRAIT_FEEDBACK: after each eviction batch it wakes the flushers and counts for
- *	throttling; the callback evicted is never called
+ *	throttling; evict and evicted are never called
  * @VMSCAN_TRAIT_UNMAP: it unmaps large folios in batches where it can; unmap_ptes is
  *	never called
  * @VMSCAN_TRAIT_YOUNG: it checks in batches whether large folios were accessed;
@@ -45,10 +59,17 @@ enum vmscan_trait {
 	VMSCAN_TRAIT_YOUNG	= BIT(3),
 };
 
+/**
+ * struct vmscan_note - what a policy keeps from one call to the next
+ * @words: its own; all 0 at first, and when another set has come in
+ */
+struct vmscan_note {
+	u64 words[2];
+};
+
 /* A group ends with so many folios at the latest, and with no fewer pages than that. */
 #define VMSCAN_FLUSH_MAX_FOLIOS	4096
 #define VMSCAN_FLUSH_MIN_PAGES	512
-#define VMSCAN_FLUSH_MAX_ISOLATE	512	/* pages, for flush_isolate */
 
 /* The generations that the multi-gen LRU can have, and so agings of a pass. */
 #define VMSCAN_MAX_GENS		4
@@ -58,19 +79,28 @@ enum vmscan_trait {
 #define VMSCAN_LIVE_PRIORITY	6
 
 /**
+ * struct vmscan_call - a shrink_folio_list() call
+ * @ops: the set in force
+ * @memcg: memory cgroup of its first folio; those of MADV_PAGEOUT may have several
+ * @nid: the node that the folios are of
+ */
+struct vmscan_call {
+	const struct vmscan_policy_ops *ops;
+	struct mem_cgroup *memcg;
+	int nid;
+};
+
+/**
  * struct vmscan_group - folios of one shrink_folio_list() call that share a TLB flush
  * @ops: the set in force
- * @memcg: memory cgroup of the first folio, NULL without one, and when @done
- * @nid: the node that the folios are of
+ * @memcg: memory cgroup of the first one
+ * @nid: the node that they are of
  * @nr_before: groups of the same call that came before
  * @nr_folios: folios that have waited
  * @nr_pages: base pages of these folios
- * @done: the folios have been gone over again; what follows is 0 before that
- * @flushed: there was something to flush
- * @nr_mapped: folios kept because they were mapped again by then
- * @nr_gone: folios kept because they had left the swap cache
- * @nr_written: pages written out
- * @ns: time that this took, from the flush on
+ * @flushed: there is something to flush
+ * @nr_mapped: folios kept because they were mapped again by then; 0 before the flush
+ * @nr_gone: folios kept because they had left the swap cache; likewise
  */
 struct vmscan_group {
 	const struct vmscan_policy_ops *ops;
@@ -79,16 +109,14 @@ struct vmscan_group {
 	unsigned int nr_before;
 	unsigned int nr_folios;
 	unsigned int nr_pages;
-	bool done;
 	bool flushed;
 	unsigned int nr_mapped;
 	unsigned int nr_gone;
-	unsigned int nr_written;
-	u64 ns;
 };
 
 /**
  * enum vmscan_action - the next step of a pass of the multi-gen LRU
+ * @VMSCAN_STOCK: leave the pass, or what is left of it, to the kernel's own loop
  * @VMSCAN_END: end the pass
  * @VMSCAN_END_ROTATE: end it; the memory cgroup has had its turn in root reclaim
  * @VMSCAN_EVICT: evict a batch from the oldest generation
@@ -97,6 +125,7 @@ struct vmscan_group {
  *	After VMSCAN_MAX_GENS of them as VMSCAN_END.
  */
 enum vmscan_action {
+	VMSCAN_STOCK,
 	VMSCAN_END,
 	VMSCAN_END_ROTATE,
 	VMSCAN_EVICT,
@@ -104,17 +133,19 @@ enum vmscan_action {
 };
 
 /**
- * struct vmscan_step - what a pass is to do next
- * @action: what
+ * VMSCAN_STEP() - what a pass is to do next, in one number
+ * @action: one of enum vmscan_action
  * @max_move: for VMSCAN_EVICT: pages to take or to move to another generation, to within
  *	a folio; limited to 1 to VMSCAN_MAX_BATCH
  * @max_take: of these, pages to take; limited likewise
+ *
+ * Both numbers are to be less than 1 << 28. Any other step is its action alone.
  */
-struct vmscan_step {
-	enum vmscan_action action;
-	unsigned int max_move;
-	unsigned int max_take;
-};
+#define VMSCAN_STEP(action, max_move, max_take) \
+	((u64)(action) | (u64)(max_move) << 8 | (u64)(max_take) << 36)
+#define VMSCAN_STEP_ACTION(step)	((step) & GENMASK_ULL(7, 0))
+#define VMSCAN_STEP_MOVE(step)		((step) >> 8 & GENMASK_ULL(27, 0))
+#define VMSCAN_STEP_TAKE(step)		((step) >> 36)
 
 /**
  * struct vmscan_pass - one pass of the multi-gen LRU over an lruvec
@@ -124,7 +155,8 @@ struct vmscan_step {
  * @priority: the pass is meant to scan the lruvec's size shifted right by this, 12 when
  *	reclaim begins, 0 when it is about to fail
  * @root_reclaim: on behalf of the whole machine, else of a memory cgroup
- * @can_swap: anonymous folios can be evicted, too: there is swap, and I/O is allowed
+ * @swappiness: how much anonymous folios are evicted, beside those of files: 1 to 200, or 0
+ *	where they can't be, for want of swap, of I/O that is allowed, or by who asked for it
  * @begin_size: the sum of @nr_pages when the pass began
  * @unprotected: what of it memory.min and memory.low left, in proportion to the memory
  *	cgroup's size, as for the classic LRU; SWAP_CLUSTER_MAX at least
@@ -134,13 +166,14 @@ struct vmscan_step {
  * @below_min: the memory cgroup has less than its memory.min: the pass ends
  * @enough: in root reclaim, for the whole reclaim or what kswapd is to balance; else
  *	this pass alone has reclaimed what was left to do when reclaim came to this
- *	priority, so that no node or memory cgroup gives all. Known after a step.
+ *	priority, so that no node or memory cgroup gives all. Also when who asked for reclaim
+ *	is to go. Known after a step.
  * @nr_batches: batches evicted
  * @nr_moved: pages that they took or moved to another generation
  * @nr_reclaimed: pages reclaimed
  * @nr_aged: generations made
- * @last: the step before; VMSCAN_END if there was none, or the policy has ended the pass
- * @done: that made a generation; moved pages or emptied a generation
+ * @last: the step before; VMSCAN_STOCK if there was none
+ * @progress: that made a generation; moved pages or emptied a generation
  * @waited: that waited for a tick
  * @stock_follows: the stock loop makes a pass after this one, which has ended
  */
@@ -150,7 +183,7 @@ struct vmscan_pass {
 	int nid;
 	int priority;
 	bool root_reclaim;
-	bool can_swap;
+	int swappiness;
 	unsigned long begin_size;
 	unsigned long unprotected;
 	unsigned long max_seq;
@@ -163,14 +196,28 @@ struct vmscan_pass {
 	unsigned long nr_reclaimed;
 	unsigned int nr_aged;
 	enum vmscan_action last;
-	bool done;
+	bool progress;
 	bool waited;
 	bool stock_follows;
 };
 
+/**
+ * struct vmscan_evict - an eviction batch of the multi-gen LRU that is about to begin
+ * @ops: the set in force
+ * @memcg: the lruvec's memory cgroup, NULL when they are disabled
+ * @nid: the lruvec's node
+ * @root_reclaim: on behalf of the whole machine, else of a memory cgroup
+ */
+struct vmscan_evict {
+	const struct vmscan_policy_ops *ops;
+	struct mem_cgroup *memcg;
+	int nid;
+	bool root_reclaim;
+};
+
 /* What to do after an eviction batch: flags. */
 #define VMSCAN_WAKE_FLUSHERS	BIT(0)	/* have all that is dirty written */
-#define VMSCAN_WAIT_WRITEBACK	BIT(1)	/* sleep until some is, or for HZ / 10 */
+#define VMSCAN_WAIT_WRITEBACK	BIT(1)	/* sleep until some is, or for HZ / 10; if it may */
 #define VMSCAN_COUNT		BIT(2)	/* count it for struct vmscan_round */
 /* Put what is dirty or under writeback back to that generation, not the youngest. */
 #define VMSCAN_SECOND_YOUNGEST	BIT(3)
@@ -201,16 +248,20 @@ struct vmscan_evicted {
 /* What follows a round over a node: flags. */
 #define VMSCAN_MARK_WRITEBACK	BIT(0)	/* kswapd meets nothing but writeback there */
 #define VMSCAN_MARK_CONGESTED	BIT(1)	/* direct reclaimers have to wait there */
-#define VMSCAN_SLEEP_WRITEBACK	BIT(2)	/* until some is written, or for HZ / 10 */
+/* Until some is written, or for HZ / 10; a direct reclaimer, if it may, once a priority. */
+#define VMSCAN_SLEEP_WRITEBACK	BIT(2)
 #define VMSCAN_SLEEP_CONGESTED	BIT(3)	/* for a tick, if much of the node waits for I/O */
 
 /**
  * struct vmscan_round - a round of reclaim over a node
  * @ops: the set in force
+ * @memcg: memory cgroup that reclaim is for, NULL if for the whole machine
  * @nid: the node
  * @priority: as in struct vmscan_pass
  * @root_reclaim: on behalf of the whole machine, else of a memory cgroup
- * @kswapd: the node's kswapd reclaims, else a task that allocates
+ * @kswapd: the node's kswapd reclaims, else a task that allocates or was told to
+ * @proactive: it was told to, by memory.reclaim
+ * @may_enter_fs: it may wait for file systems and their I/O: it holds none of their locks
  * @congested: the node has the mark VMSCAN_MARK_CONGESTED
  * @nr_reclaimed: pages reclaimed, those of slab caches too
  * @nr_write_pending: pages of the node that are dirty or under writeback now
@@ -219,10 +270,13 @@ struct vmscan_evicted {
  */
 struct vmscan_round {
 	const struct vmscan_policy_ops *ops;
+	struct mem_cgroup *memcg;
 	int nid;
 	int priority;
 	bool root_reclaim;
 	bool kswapd;
+	bool proactive;
+	bool may_enter_fs;
 	bool congested;
 	unsigned long nr_reclaimed;
 	unsigned long nr_write_pending;
@@ -247,6 +301,8 @@ enum vmscan_kind {
  * @nr_pages: its base pages
  * @nr_ptes: entries handled in batches; this and what follows is 0 before the walk
  * @nr_batches: how many batches that were
+ * @nr_left: entries, or pages of a folio that a PMD maps, that were left to stock
+ * @nr_kept: batches that stay mapped, since the folio can't be reclaimed
  */
 struct vmscan_walk {
 	const struct vmscan_policy_ops *ops;
@@ -257,6 +313,8 @@ struct vmscan_walk {
 	unsigned int nr_pages;
 	unsigned int nr_ptes;
 	unsigned int nr_batches;
+	unsigned int nr_left;
+	unsigned int nr_kept;
 };
 
 /**
@@ -264,31 +322,32 @@ struct vmscan_walk {
  * @abi: VMSCAN_POLICY_ABI of the header that the implementation was built with
  * @owner: the module that the callbacks live in
  * @name: for log lines, not empty
+ * @number: the registry's: 1 for the first set that is published, one more for each after it
  * @flush_group: how many anonymous folios may wait for a common TLB flush; 0 for stock.
  *	Asked once per shrink_folio_list() call. A folio waits, unlocked, where it would
  *	have been flushed for and paged out. When so many do, or as many pages but
  *	VMSCAN_FLUSH_MIN_PAGES at least, or the list is empty, the kernel flushes and
  *	goes over the group again from the top, with nothing allowed to wait. The rest of
  *	the list follows in further groups.
- * @flush_isolate: how many anonymous pages the classic LRU is to isolate at least for one
- *	shrink_folio_list() call, which has a few of a small memory cgroup; 0 for stock. It is
- *	told @memcg, and not asked where memory.min or memory.low protects.
- * @flush_state: a group is about to be flushed for, or @done. @note is kept between the
- *	two. Not called without a set that has it.
- * @next_step: what a pass of the multi-gen LRU is to do next; @note is kept over a pass.
- *	It ends, whatever the answer, below memory.min, after two batches that did nothing,
- *	and when it has moved as much as the lruvec had. At VMSCAN_LIVE_PRIORITY or above,
- *	stock follows a pass that has not @enough, has made no generation, and moved less
- *	than its share, SWAP_CLUSTER_MAX pages at most: no policy can idle into an OOM
- *	kill. It follows, too, where no set is left to ask.
+ * @flush_begin: a group is about to be flushed for. @note is kept until @flush_end.
+ * @flush_end: the group has been gone over again; maybe begun by another set.
+ * @next_step: what a pass of the multi-gen LRU is to do next, as made by VMSCAN_STEP();
+ *	@note is kept over a pass. It ends, whatever the answer, below memory.min, after two
+ *	batches that did nothing, and when it has moved as much as the lruvec had. At
+ *	VMSCAN_LIVE_PRIORITY or above, stock follows a pass that has not @enough, has made no
+ *	generation, reclaimed nothing, and moved less than its share by the priority: no
+ *	policy can idle into an OOM kill. It follows, too, where no set is left to ask.
  *	Proactive reclaim of anonymous memory alone is left to stock where there is such.
- * @pass_ended: such a pass has ended, maybe not by this set. True: rotate, in any case.
- * @evicted: what to do after an eviction batch of the multi-gen LRU. Without it, dirty
- *	folios are handled as the kernel's point release does it.
+ * @pass_ended: a pass of which this set, or one before it, has made a step has ended. True:
+ *	rotate, in any case.
+ * @evict: an eviction batch of the multi-gen LRU is about to begin: is @evicted to be asked
+ *	about it? If not, dirty folios are handled as the kernel's point release does it.
+ * @evicted: what to do after such a batch. There if @evict is.
  * @throttle: what follows when reclaim has gone over a node once. In reclaim of a memory
  *	cgroup it comes before what the kernel itself decides; in root reclaim by the
  *	multi-gen LRU the kernel decides nothing; not asked in that by the classic LRU.
- *	Tasks that others' writing depends on never sleep, and hibernation does not.
+ *	Tasks that others' writing depends on never sleep, and hibernation does not; nor does a
+ *	direct reclaimer for writeback that may not wait for file systems.
  * @unmap_ptes: how many page-table entries of a large folio may be unmapped at once, before
  *	reclaim does so; up to 1 for stock. A batch has one page table, one VMA, and entries
  *	that are alike; what is unusual is unmapped one by one. A batch of MADV_FREE folios'
@@ -299,16 +358,19 @@ struct vmscan_walk {
  *
  * One set is published at a time. It has to stay valid and unchanged until another, or
  * none, has been published in its place. A callback that is missing means stock there.
+ * When its owner goes and has not taken it back, the kernel does, and logs that.
  */
 struct vmscan_policy_ops {
 	unsigned int abi;
 	struct module *owner;
 	const char *name;
-	unsigned int (*flush_group)(const struct vmscan_group *group);
-	unsigned int (*flush_isolate)(const struct vmscan_group *group);
-	void (*flush_state)(const struct vmscan_group *group, u64 *note);
-	struct vmscan_step (*next_step)(const struct vmscan_pass *pass, u64 *note);
-	bool (*pass_ended)(const struct vmscan_pass *pass, u64 *note);
+	u64 number;
+	unsigned int (*flush_group)(const struct vmscan_call *call);
+	void (*flush_begin)(const struct vmscan_group *group, struct vmscan_note *note);
+	void (*flush_end)(const struct vmscan_group *group, struct vmscan_note *note);
+	u64 (*next_step)(const struct vmscan_pass *pass, struct vmscan_note *note);
+	bool (*pass_ended)(const struct vmscan_pass *pass, struct vmscan_note *note);
+	bool (*evict)(const struct vmscan_evict *evict);
 	unsigned int (*evicted)(const struct vmscan_evicted *evicted);
 	unsigned int (*throttle)(const struct vmscan_round *round);
 	unsigned int (*unmap_ptes)(const struct vmscan_walk *walk);
@@ -321,15 +383,15 @@ struct vmscan_policy_ops {
  * @old: the set that is published, NULL if none is
  * @new: the set to publish in its place, NULL for none; all points change together
  *
- * When the function returns no reclaimer uses @old any more. With no @new, every point
- * is stock then, and the bypass is off.
+ * When the function returns no reclaimer uses @old any more, and @new has its number. With
+ * no @new, every point is stock then, and the bypass is off.
  *
  * Context: process context, may sleep; not from a callback.
  * Return: 0, or after one log line, and without effect: -EINVAL when @new has no name,
  * -EPROTONOSUPPORT when it is for another ABI, -ENODEV when it has no owner, -EBUSY when
  * another set than @old is published, -ENOENT when none is.
  */
-int vmscan_policy_publish(const struct vmscan_policy_ops *old, const struct vmscan_policy_ops *new);
+int vmscan_policy_publish(const struct vmscan_policy_ops *old, struct vmscan_policy_ops *new);
 
 /**
  * vmscan_policy_set_bypass() - make every point act stock, from its next decision on
@@ -356,11 +418,11 @@ bool vmscan_policy_bypassed(void);
  *	to its css, and it may be offline
  * @nid: the node
  * @max_seq: the youngest generation that the decision was based on
- * @can_swap: as in the pass that the decision was made in
+ * @swappiness: as in the pass that the decision was made in
  *
  * Context: process context outside reclaim, a work item for one; sleeps.
  * Return: true if it did; false, without effect, if somebody is making or has made it.
  */
-bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, bool can_swap);
+bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, int swappiness);
 
 #endif /* _LINUX_VMSCAN_POLICY_H */
