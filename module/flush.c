@@ -20,6 +20,9 @@
  */
 static unsigned int max_folios = 64;
 
+/* Whether a group that is not full waits for the next call over the same lruvec. */
+static unsigned int span = 1;
+
 enum vmp_flush_stat {
 	STAT_DEFERRED,		/* folios that have waited for a flush */
 	STAT_CALLS,		/* reclaim calls in which a folio has */
@@ -53,7 +56,7 @@ static void add_stat(unsigned int stat, unsigned int value)
 
 static unsigned int batch_group(const struct vmscan_call *call)
 {
-	return READ_ONCE(max_folios);
+	return READ_ONCE(max_folios) | (READ_ONCE(span) ? VMSCAN_FLUSH_SPAN : 0);
 }
 
 /* The note has the id of the batch. */
@@ -130,6 +133,11 @@ static const struct vmp_number flush_numbers[] = {
 		.min = 1,
 		.max = VMSCAN_FLUSH_MAX_FOLIOS,
 		.value = &max_folios,
+	},
+	{
+		.path = "flush/span",
+		.max = 1,
+		.value = &span,
 	},
 	{
 		.path = "flush/observe",

@@ -112,13 +112,10 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		.nid = pgdat->node_id,
 		.priority = sc->priority,
 		.root_reclaim = root_reclaim(sc),
-		.kswapd = current_is_kswapd(),
 		.proactive = sc->proactive,
 		.may_enter_fs = sc->gfp_mask & __GFP_FS,
 		.congested = test_bit(LRUVEC_NODE_CONGESTED, marks),
 		.nr_reclaimed = sc->nr_reclaimed - nr_reclaimed,
-		.nr_write_pending = node_page_state(pgdat, NR_FILE_DIRTY) +
-				    node_page_state(pgdat, NR_WRITEBACK),
 		.nr_taken = sc->nr.taken,
 		.stat = &stat,
 	};
@@ -133,10 +130,12 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		if (vmscan_may_wait(sc) &&
 		    (round.kswapd || sc->batch.slept != sc->priority + 1)) {
 			sc->batch.slept = sc->priority + 1;
+			vmscan_before_sleep(sc);
 			reclaim_throttle(pgdat, VMSCAN_THROTTLE_WRITEBACK);
 		}
 	} else if (flags & VMSCAN_SLEEP_CONGESTED && !sc->hibernation_mode &&
 		   current_may_throttle()) {
+		vmscan_before_sleep(sc);
 		reclaim_throttle(pgdat, VMSCAN_THROTTLE_CONGESTED);
 	}
 }

@@ -179,8 +179,52 @@ unsigned long vmscan_policy_traits(void)
 }
 EXPORT_SYMBOL_NS_GPL(vmscan_policy_traits, VMSCAN_NAMESPACE);
 
-void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list)
+/* What waits for a flush from earlier calls waits in this one. */
+static void take_back(struct vmscan_flush *flush, struct vmscan_span *span)
 {
+	struct vmscan_group *group = &flush->group;
+
+	flush->span = span;
+	if (!span->nr_folios)
+		return;
+
+	list_splice_init(&span->waiting, &flush->waiting);
+	group->nr_folios = span->nr_folios;
+	group->nr_pages = span->nr_pages;
+	span->delta += span->nr_pages;
+	span->nr_folios = 0;
+	mod_node_page_state(NODE_DATA(group->nid), NR_ISOLATED_ANON, -(long)span->nr_pages);
+}
+
+/* Is the group to wait on when the call ends? */
+static bool may_stay(const struct vmscan_flush *flush)
+{
+	const struct vmscan_group *group = &flush->group;
+
+	return flush->span && !flush->nr_others && list_empty(&flush->rest) &&
+	       group->nr_folios < flush->size && group->nr_pages < VMSCAN_FLUSH_MIN_PAGES &&
+	       group->nr_pages < flush->span->goal;
+}
+
+static void stay(struct vmscan_flush *flush)
+{
+	struct vmscan_group *group = &flush->group;
+	struct vmscan_span *span = flush->span;
+
+	list_replace_init(&flush->waiting, &span->waiting);
+	span->nr_folios = group->nr_folios;
+	span->nr_pages = group->nr_pages;
+	span->delta -= group->nr_pages;
+	mod_node_page_state(NODE_DATA(group->nid), NR_ISOLATED_ANON, span->nr_pages);
+	flush->span = NULL;
+	flush->stays = true;
+}
+
+void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list,
+		      struct vmscan_span *span)
+{
+	unsigned int answer;
+
 	struct vmscan_call call = { .nid = nid };
 
 	*flush = (struct vmscan_flush) {
@@ -192,12 +236,17 @@ void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *fol
 	if (list_empty(folio_list))
 		return;
 
-	guard(rcu)();
-	call.ops = vmscan_in_force(NULL);
-	if (!call.ops || !call.ops->flush_group)
-		return;
-	call.memcg = folio_memcg(lru_to_folio(folio_list));
-	flush->size = min(call.ops->flush_group(&call), VMSCAN_FLUSH_MAX_FOLIOS);
+	scoped_guard(rcu) {
+		call.ops = vmscan_in_force(NULL);
+		if (!call.ops || !call.ops->flush_group)
+			return;
+		call.memcg = folio_memcg(lru_to_folio(folio_list));
+		answer = call.ops->flush_group(&call);
+	}
+	flush->size = min(answer & ~VMSCAN_FLUSH_SPAN, VMSCAN_FLUSH_MAX_FOLIOS);
+	if (flush->size && (answer & VMSCAN_FLUSH_SPAN) && span && span->lruvec &&
+	    !folio_is_file_lru(lru_to_folio(folio_list)))
+		take_back(flush, span);
 }
 
 bool vmscan_flush_wait(struct vmscan_flush *flush, struct folio *folio, unsigned long *nr_scanned)
@@ -208,6 +257,7 @@ bool vmscan_flush_wait(struct vmscan_flush *flush, struct folio *folio, unsigned
 		return false;
 
 	*nr_scanned -= folio_nr_pages(folio);
+	flush->nr_others -= folio == flush->unmapped;
 	group->nr_folios++;
 	group->nr_pages += folio_nr_pages(folio);
 	list_add(&folio->lru, &flush->waiting);
@@ -268,7 +318,9 @@ static void end_group(struct vmscan_flush *flush)
 
 bool vmscan_flush_next(struct vmscan_flush *flush)
 {
-	if (!list_empty(&flush->waiting)) {
+	if (!list_empty(&flush->waiting) && may_stay(flush)) {
+		stay(flush);
+	} else if (!list_empty(&flush->waiting)) {
 		begin_group(flush);
 		return true;
 	}
@@ -349,6 +401,11 @@ static bool idled(const struct vmscan_pass *pass)
 	return pass->nr_moved < share;
 }
 
+bool vmscan_batch_enough(const struct vmscan_batch *batch, int taken, int moved)
+{
+	return taken >= batch->max_take || batch->nr_moved + moved >= batch->max_move;
+}
+
 bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch)
 {
 	enum vmscan_action action = VMSCAN_END;
@@ -421,6 +478,11 @@ EXPORT_SYMBOL_NS_GPL(vmscan_age_memcg, VMSCAN_NAMESPACE);
 
 unsigned int vmscan_throttle_ask(struct vmscan_round *round)
 {
+	struct pglist_data *pgdat = NODE_DATA(round->nid);
+
+	round->kswapd = current_is_kswapd();
+	round->nr_write_pending = node_page_state(pgdat, NR_FILE_DIRTY) +
+				  node_page_state(pgdat, NR_WRITEBACK);
 	guard(rcu)();
 	round->ops = vmscan_in_force(NULL);
 

@@ -38,12 +38,32 @@ struct vmscan_kept {
 const struct vmscan_policy_ops *vmscan_in_force(struct vmscan_kept *kept);
 
 /*
+ * Folios that wait for a flush between calls, if they @may: of @lruvec, NULL for none. Before the
+ * rounds at hand there were @goal pages to reclaim. By @delta more pages were gone over in the
+ * last call than it was given.
+ */
+struct vmscan_span {
+	bool may;
+	struct lruvec *lruvec;
+	struct list_head waiting;
+	unsigned int nr_folios;
+	unsigned int nr_pages;
+	unsigned long goal;
+	long delta;
+};
+
+/*
  * One shrink_folio_list() call. @size is that of a group, 0 if none may wait. Folios of @list are
- * @waiting for the flush, then gone over in the @second pass; @rest comes after the group.
+ * @waiting for the flush, then gone over in the @second pass; @rest comes after the group. Or they
+ * stay in @span, for which nothing else may have been unmapped: @nr_others, @unmapped the last.
  */
 struct vmscan_flush {
 	unsigned int size;
 	bool second;
+	bool stays;
+	struct vmscan_span *span;
+	unsigned int nr_others;
+	struct folio *unmapped;
 	struct list_head *list;
 	struct list_head waiting;
 	struct list_head rest;
@@ -51,7 +71,9 @@ struct vmscan_flush {
 	struct vmscan_kept kept;
 };
 
-void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list);
+/* Without @span, the group of a call ends with it. */
+void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list,
+		      struct vmscan_span *span);
 /*
  * True if the locked folio, about to be paged out, waits instead, unlocked; it is counted as
  * scanned when it is gone over again. Until the flush, a thread with a stale TLB entry goes on
@@ -70,6 +92,38 @@ bool vmscan_flush_keep(struct vmscan_flush *flush, struct folio *folio);
 /* True if there is more on the list now, which was empty. Only with @flush->size. */
 bool vmscan_flush_next(struct vmscan_flush *flush);
 
+/* The folio was unmapped. Not behind the branch, which may go on or off meanwhile. */
+static inline void vmscan_flush_unmapped(struct vmscan_flush *flush, struct folio *folio)
+{
+	if (!IS_ENABLED(CONFIG_VMSCAN_POLICY) || likely(!flush->size))
+		return;
+	flush->nr_others++;
+	flush->unmapped = folio;
+}
+
+/* At the end of a call: may it do without a flush, since folios alone that stay need one? */
+static inline bool vmscan_flush_stays(const struct vmscan_flush *flush)
+{
+	return IS_ENABLED(CONFIG_VMSCAN_POLICY) && unlikely(flush->size) && flush->stays &&
+	       !flush->nr_others;
+}
+
+/*
+ * Reclaim goes over @lruvec now, or over none (NULL), since it is to sleep or has come to its end.
+ * What waits for another is gone over before, and counted there.
+ */
+void vmscan_span_over(struct lruvec *lruvec, struct scan_control *sc);
+
+/* By how much the last call went over more pages than it was given. */
+static inline long vmscan_span_delta(struct vmscan_span *span)
+{
+	long delta = span->delta;
+
+	span->delta = 0;
+
+	return delta;
+}
+
 /*
  * What a policy wants of the eviction batch at hand: to move @max_move pages, if not 0, and to
  * take @max_take of them. In all, @nr_before were reclaimed before the rounds at this @priority,
@@ -82,18 +136,21 @@ struct vmscan_batch {
 	int priority;
 	unsigned long nr_before;
 	int slept;
+	struct vmscan_span span;
 };
 
-/* Has the batch got what stock wants it to take, or what a policy does? */
-static inline bool vmscan_batch_full(const struct vmscan_batch *batch, int taken, int moved)
+bool vmscan_batch_enough(const struct vmscan_batch *batch, int taken, int moved);
+/* Has the batch got what stock wants it to take, or passed over as much, or what a policy wants? */
+static inline bool vmscan_batch_full(const struct vmscan_batch *batch, int isolated, int sorted,
+				     int skipped)
 {
-	if (!vmscan_policy_enabled(scan) || !batch->max_move)
-		return taken >= MIN_LRU_BATCH;
+	if (vmscan_policy_enabled(scan) && batch->max_move)
+		return vmscan_batch_enough(batch, max(isolated, skipped), isolated + sorted);
 
-	return taken >= batch->max_take || batch->nr_moved + moved >= batch->max_move;
+	return max(isolated, skipped) >= MIN_LRU_BATCH;
 }
 
-/* True if a policy wants the batch, and so many pages were moved for it. */
+/* So many pages were moved for the batch. False: none, or for stock. */
 static inline bool vmscan_batch_moved(struct vmscan_batch *batch, int nr)
 {
 	if (!vmscan_policy_enabled(scan) || !batch->max_move)

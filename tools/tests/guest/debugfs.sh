@@ -6,7 +6,7 @@ set -euo pipefail
 trap clean_up EXIT
 
 points=(flush scan aging writeback throttle unmap young)
-settings=(flush/{policy,max_folios,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
+settings=(flush/{policy,max_folios,span,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
 	writeback/{policy,dirty_gen} throttle/policy unmap/{policy,kinds,max_ptes}
 	young/{policy,max_ptes} bypass profile)
 scans="stock budget"
@@ -89,6 +89,7 @@ dmesg -C || fail "dmesg doesn't work"
 declare -A loaded=(
 	[flush/policy]="[stock] batch"
 	[flush/max_folios]=64
+	[flush/span]=1
 	[flush/observe]=0
 	[scan/policy]="[stock]${scans#stock}"
 	[scan/batch]=64
@@ -122,6 +123,8 @@ accept flush/policy stock "[stock] batch"
 for number in 1 31 4096 64; do
 	accept flush/max_folios "$number" "$number"
 done
+accept flush/span 0 0
+accept flush/span 1 1
 accept flush/observe 1 1
 accept flush/observe 0 0
 for name in budget stock ${scans#stock budget}; do
@@ -219,6 +222,7 @@ if has writeback; then
 		"writeback/dirty_gen takes one of: youngest second-youngest"
 fi
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
+refuse flush/span 2 "$range" "flush/span takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
 if has unmap; then

@@ -97,6 +97,7 @@ chosen() {
 
 set_policy() { echo "$1" >"$POLICY/flush/policy"; }
 set_max_folios() { echo "$1" >"$POLICY/flush/max_folios"; }
+set_span() { echo "$1" >"$POLICY/flush/span"; }
 set_scan_batch() { echo "$1" >"$POLICY/scan/batch"; }
 set_scan_floor() { echo "$1" >"$POLICY/scan/floor"; }
 
@@ -491,6 +492,7 @@ clean_up() {
 	echo 0 >"$POLICY/bypass"
 	echo 0 >"$POLICY/flush/observe"
 	set_max_folios 64
+	set_span 1
 	set_lru mglru
 	exit "$status"
 }

@@ -75,6 +75,7 @@ read_stats before
 switches=$(scaled 400)
 for ((i = 1; i <= switches; i++)); do
 	set_scan_random
+	set_span $((RANDOM % 2))
 	set_throttle_random
 	set_rmap_random
 	if ((i % 2)); then

@@ -81,6 +81,16 @@ MUTANTS = (
         "\tWRITE_ONCE(per_cpu(flush_stats, 0).count[stat], count + value);\n",
         "trace",
     ),
+    Mutant("span-left-behind", VMSCAN, "\tvmscan_before_sleep(sc);\n\tlast_pgdat", "\tlast_pgdat",
+           "span"),
+    Mutant("span-not-counted", "mm/vmscan_span.c", "PGSTEAL_ANON, nr_reclaimed", "PGSTEAL_ANON, 0",
+           "span", series="6.12"),
+    Mutant("span-stays-isolated", REGISTRY, "NR_ISOLATED_ANON, -(long)span->nr_pages);",
+           "NR_ISOLATED_ANON, 0);", "span"),
+    Mutant("span-ends-with-call", REGISTRY, "\tif (flush->size && (answer & VMSCAN_FLUSH_SPAN)",
+           "\tif (false", "span"),
+    Mutant("span-of-too-many", REGISTRY, "\t       group->nr_pages < flush->span->goal;",
+           "\t       true;", "reclaim-exact"),
     Mutant("interrupts-of-others", "module/observe.c", "csd->info == ", "csd->info != ", "threads"),
     # scan
     Mutant(

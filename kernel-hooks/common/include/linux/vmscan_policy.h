@@ -70,6 +70,8 @@ struct vmscan_note {
 /* A group ends with so many folios at the latest, and with no fewer pages than that. */
 #define VMSCAN_FLUSH_MAX_FOLIOS	4096
 #define VMSCAN_FLUSH_MIN_PAGES	512
+/* Added to their number: in reclaim of a memory cgroup, the last group may span calls. */
+#define VMSCAN_FLUSH_SPAN	BIT(31)
 
 /* The generations that the multi-gen LRU can have, and so agings of a pass. */
 #define VMSCAN_MAX_GENS		4
@@ -328,7 +330,10 @@ struct vmscan_walk {
  *	have been flushed for and paged out. When so many do, or as many pages but
  *	VMSCAN_FLUSH_MIN_PAGES at least, or the list is empty, the kernel flushes and
  *	goes over the group again from the top, with nothing allowed to wait. The rest of
- *	the list follows in further groups.
+ *	the list follows in further groups. With VMSCAN_FLUSH_SPAN the last group of a call
+ *	goes on waiting for the next call over the same lruvec, where that is of the memory
+ *	cgroup that reclaim is for: until it is full, as much waits as there is left to
+ *	reclaim, the call has to flush anyway, or the task sleeps or is done with reclaim.
  * @flush_begin: a group is about to be flushed for. @note is kept until @flush_end.
  * @flush_end: the group has been gone over again; maybe begun by another set.
  * @next_step: what a pass of the multi-gen LRU is to do next, as made by VMSCAN_STEP();

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Groups that wait from call to call: of the classic LRU, whose calls have few folios each, more
+# share a flush than without, and all that comes of them is counted where it was taken from. They
+# are gone over when reclaim ends, also when what let them wait is switched off meanwhile.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+# stolen: sets memcg and machine to the pages stolen so far, as either counts them.
+stolen() {
+	local text
+
+	read_file text "$VMP_MEMCG/memory.stat"
+	text=${text#*$'\n'pgsteal }
+	memcg=${text%%$'\n'*}
+	machine=$(awk '/^pgsteal_(anon|file) / { n += $2 } END { print n }' /proc/vmstat)
+}
+
+# folios_a_group SPAN: sets size to that, in tenths, while a thousand groups are flushed for.
+folios_a_group() {
+	local -A before=() after=()
+
+	set_span "$1"
+	read_stats before
+	wait_until above flush batches $((before[batches] + 1000)) || fail "no folio is deferred"
+	read_stats after
+	size=$((10 * (after[deferred] - before[deferred]) / (after[batches] - before[batches])))
+	echo "span $1: $((size / 10)).$((size % 10)) folios a group"
+}
+
+load_start
+for lru in mglru classic; do
+	set_lru "$lru"
+	set_policy batch
+	folios_a_group 0
+	alone=$size
+	folios_a_group 1
+	for ((i = 0; i < 20; i++)); do
+		set_span $((i % 2))
+		((i % 5)) || set_policy stock
+		((i % 5)) || set_policy batch
+		pause 0.02
+	done
+done
+((size >= 2 * alone)) || fail "calls of the classic LRU don't share a flush"
+check_stats
+
+# Nothing but the memory cgroup is reclaimed from. It rests while it is looked at.
+echo 1 >"$VMP_MEMCG/cgroup.freeze"
+wait_until grep -q '^frozen 1$' "$VMP_MEMCG/cgroup.events" || fail "the load does not rest"
+stolen
+begun=$memcg others=$((machine - memcg))
+echo 0 >"$VMP_MEMCG/cgroup.freeze"
+enough() { stolen && ((memcg > begun + 20000)); }
+wait_until enough || fail "nothing is stolen"
+echo 1 >"$VMP_MEMCG/cgroup.freeze"
+wait_until grep -q '^frozen 1$' "$VMP_MEMCG/cgroup.events" || fail "the load does not rest"
+stolen
+echo "$((memcg - begun)) pages stolen by the memory cgroup's count," \
+	"$((machine - others - begun)) by the machine's"
+((machine - memcg == others)) || fail "the counts differ"
+echo 0 >"$VMP_MEMCG/cgroup.freeze"
+load_end
