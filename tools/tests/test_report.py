@@ -38,7 +38,13 @@ EVENTS = (
     ("12.200000", f"flush_batch_begin: policy=batch {OWN} id=1 folios=44 pages=44"),
     ("12.200200", "tlb_flush: pages=-1 reason=remote ipi send (4)"),
     ("12.200300", f"flush_batch_end: policy=batch {OWN} id=1 folios=44 pages=44 mapped=1 gone=0 "
-                  "written=43 flushed=1 ns=300000"),
+                  "flushed=1"),
+    ("12.200310", f"unmap_folio: policy=batch {OWN} kind=anon pages=16 ptes=24 batches=2 left=8 "
+                  "kept=1"),
+    ("12.200320", f"unmap_folio: policy=batch {OWN} kind=file pages=16 ptes=16 batches=1 left=0 "
+                  "kept=0"),
+    ("12.200330", f"young_folio: policy=batch {OWN} kind=file pages=32 ptes=30 batches=3 left=2 "
+                  "kept=0"),
     ("12.200400", f"scan_end: policy=budget {OWN} id=2 budget=64 scanned=60 reclaimed=43 "
                   "priority=12 reason=enough"),
     ("12.200500", f"aging_end: policy=async {OWN} id=3 async=1 before=5 after=6"),
@@ -128,8 +134,10 @@ def test_sums() -> None:
     whole = pictured().whole()
     expected = {
         "stolen_pages": 93, "remote_flushes": 2, "oom_kills": 1, "stalls": 2,
-        "flush.batches": 1, "flush.deferred": 44, "flush.bounce_gone": 0, "flush.written": 43,
-        "flush.flushes": 1, "flush.batch_ns": 300_000, "flush.bounce_mapped": 1,
+        "flush.batches": 1, "flush.deferred": 44, "flush.bounce_gone": 0,
+        "flush.flushes": 1, "flush.bounce_mapped": 1, "unmap.folios": 2, "unmap.pages": 32,
+        "unmap.ptes": 40, "unmap.batches": 3, "unmap.left": 8, "unmap.kept": 1, "young.folios": 1,
+        "young.pages": 32, "young.ptes": 30, "young.batches": 3, "young.left": 2,
         "scan.passes": 1, "scan.budget": 64, "scan.scanned": 60, "scan.reclaimed": 43,
         "scan.end_enough": 1, "aging.async": 1, "aging.failed": 1, "writeback.batches": 1,
         "writeback.taken": 64, "writeback.dirty": 64, "writeback.flusher_wakeups": 1,

@@ -22,6 +22,7 @@ OWN_EVENTS = frozenset(
     "bypass".split()
 )
 MOST_GROUPS = 6  # what can be told apart
+WALKERS = ("unmap", "young")  # points that go over large folios
 THROTTLED = re.compile(r"throttle\.\w+_us")  # figures: how long reclaimers slept, by reason
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 

@@ -4,8 +4,17 @@
 from typing import Any
 
 from vmp.ab.table import number, percent
-from vmp.report.aggregate import Picture
+from vmp.report.aggregate import WALKERS, Picture
 
+# Of the large folios that a point has gone over.
+WALKS = {
+    "folios": "large folios",
+    "pages": "their pages",
+    "ptes": "entries in batches",
+    "batches": "batches",
+    "left": "entries left to stock",
+    "kept": "batches that stay mapped",
+}
 LABELS = {
     "seconds": "seconds",
     "lost_events": "events lost",
@@ -16,10 +25,8 @@ LABELS = {
     "flush.batches": "batches of deferred pageouts",
     "flush.deferred": "folios deferred",
     "flush.flushes": "batches that needed a flush",
-    "flush.written": "pages of them written out",
     "flush.bounce_mapped": "put back: mapped again",
     "flush.bounce_gone": "put back: out of the swap cache",
-    "flush.batch_ns": "time in batches, ns",
     "scan.passes": "passes",
     "scan.budget": "budget of the passes, pages",
     "scan.scanned": "scanned by them, pages",
@@ -33,6 +40,7 @@ LABELS = {
     "writeback.dirty": "dirty or under writeback",
     "writeback.flusher_wakeups": "wake-ups of the flushers",
     "writeback.waits": "wake-ups that waited, too",
+    **{f"{point}.{name}": f"{point}: {what}" for point in WALKERS for name, what in WALKS.items()},
     "flusher_runs": "runs of the flushers",
     "stalls": "reclaim stalls",
     "stall_p50_ms": "stalls, p50, ms",

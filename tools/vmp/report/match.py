@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from vmp.ab.compare import STOLEN, difference, summarize, with_stalls
 from vmp.ab.table import heading, lacks
 from vmp.common import Failure
-from vmp.report.aggregate import Picture, Span, figures
+from vmp.report.aggregate import WALKERS, Picture, Span, figures
 
 # Figures of a recording that have another name among ab's counters.
 COUNTERS = {
@@ -28,7 +28,7 @@ COMPARABLE = (
     *(f"writeback.{name}" for name in "batches taken dirty flusher_wakeups waits".split()),
     *(
         f"{point}.{name}"
-        for point in ("unmap", "young")
+        for point in WALKERS
         for name in "folios pages ptes batches left kept".split()
     ),
     *(f"throttle.{reason}{unit}" for reason in REASONS for unit in ("", "_us")),
