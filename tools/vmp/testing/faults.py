@@ -6,11 +6,8 @@ from vmp.guest.kernel import Edit
 FLUSH, SCAN, AGING, CONTROL = (f"module/{name}.c" for name in "flush scan aging control".split())
 
 # Policies that get nothing done: one that ends each pass at once, one that says that the memcg
-# has had its turn, and two that move a page, or as many as reclaim wants at once, before they say so.
-ENDS = (
-    "if (pass_end(pass, note, budget) != VMP_GO_ON)\n"
-    "\t\treturn VMSCAN_STEP(VMSCAN_END, 0, 0);"
-)
+# has had its turn, and two that move a page, or 32, before they say so.
+ENDS = "if (pass_end(pass, note, budget) != VMP_GO_ON)\n\t\treturn VMSCAN_STEP(VMSCAN_END, 0, 0);"
 ROTATE = "return VMSCAN_STEP(VMSCAN_END_ROTATE, 0, 0);"
 SOME = "if (!pass->nr_batches)\n\t\treturn VMSCAN_STEP(VMSCAN_EVICT, {0}, {0});\n\t" + ROTATE
 IDLE = (
@@ -28,7 +25,10 @@ SLOW_AGING = Edit(
 )
 # A module that goes, and leaves its set in force.
 LEFT_BEHIND = Edit(
-    "left-behind", CONTROL, "\t\tvmscan_policy_publish(&published->ops, NULL);\n\t\tkfree(published);\n", ""
+    "left-behind",
+    CONTROL,
+    "\t\tvmscan_policy_publish(&published->ops, NULL);\n\t\tkfree(published);\n",
+    "",
 )
 # A module that was built for another kernel's hooks.
 OTHER_ABI = Edit(

@@ -96,8 +96,8 @@ MUTANTS = (
     Mutant(
         "batch-doubled",
         SCAN,
-        ".max_take = batch,",
-        ".max_take = 2 * batch,",
+        "pass_floor(note), batch), batch);",
+        "pass_floor(note), batch), 2 * batch);",
         "reclaim-exact",
     ),
     Mutant("never-enough", SCAN, "if (pass->enough &&", "if (false &&", "reclaim-exact"),
