@@ -99,6 +99,9 @@ def tracefs(tmp_path: Path) -> Path:
     files = {
         "set_event": "",
         "events/vmscan_policy/enable": "0\n",
+        "events/vmscan_policy/bypass/enable": "0\n",
+        "events/vmscan_policy/unmap_folio/enable": "0\n",
+        "events/vmscan_policy/young_folio/enable": "0\n",
         "events/oom/mark_victim/enable": "0\n",
         "events/tlb/tlb_flush/enable": "0\n",
     }
@@ -107,8 +110,30 @@ def tracefs(tmp_path: Path) -> Path:
 
 
 def test_only_events_that_exist_are_asked_for(tracefs: Path) -> None:
-    options = "-e vmscan_policy -e oom:mark_victim -e tlb:tlb_flush -f reason==4"
-    assert recorder.event_options(tracefs) == options.split()
+    options = "-e vmscan_policy:bypass -e oom:mark_victim -e tlb:tlb_flush -f reason==4"
+    assert recorder.event_options(tracefs, []) == options.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("lazyfree,anon,file", ""),
+        ("anon,file", "kind==1||kind==2"),
+        ("lazyfree", "kind==0"),
+    ],
+)
+def test_large_folios_of_some_kinds(tracefs: Path, text: str, condition: str) -> None:
+    assert recorder.module_events(tracefs, recorder.parse_folios(text)) == {
+        "vmscan_policy:bypass": "",
+        "vmscan_policy:unmap_folio": condition,
+        "vmscan_policy:young_folio": condition,
+    }
+
+
+@pytest.mark.parametrize("wrong", ["", "anno", "anon,", "anon,none", "anon file"])
+def test_what_is_no_kind_of_folio(wrong: str) -> None:
+    with pytest.raises(Failure, match="allowed are lazyfree, anon, file, .*or none$"):
+        recorder.parse_folios(wrong)
 
 
 def test_the_modules_events_are_required(tracefs: Path) -> None:
@@ -275,6 +300,7 @@ def test_a_command_that_is_missing_is_named() -> None:
         ("--for soon", "is no time"),
         ("--every 0 -- true", "is no time"),
         ("--buffer much -- true", "is no size"),
+        ("--folios all -- true", "'all' is no kind of folio: allowed are lazyfree, anon, file"),
         ("--ab flush=stock -- true", "no pair of settings"),
         ("--bogus -- true", "--bogus"),
         ("true", "unrecognized"),

@@ -195,9 +195,20 @@ def test_figures_beside_those_of_the_module() -> None:
     assert not {"stolen_pages", "stalls", "aging.queued"} & rows.keys()
 
 
+def test_folios_that_were_left_out_are_not_compared() -> None:
+    shown = pictured("x-1 [0] 9.000000: print: tracing_mark_write: vmscan-policy lacks folios")
+    shown.counted = {"unmap.folios": 9}
+    names = {row["figure"] for row in match.beside_module(shown)}
+    report = ab_report(**{"stats.unmap.folios": 9})
+    names |= {row["figure"] for row in match.beside(shown, shown.slices(0), report)}
+    assert "flush.deferred" in names
+    assert not {"unmap.folios", "young.folios"} & names
+
+
 def test_figures_beside_those_of_ab() -> None:
     report = ab_report(**{"vmstat.pgsteal_anon": 83, "stats.scan.passes": 0})
-    found = match.beside(pictured().groups()["B: flush=batch"], report)
+    shown = pictured()
+    found = match.beside(shown, shown.groups()["B: flush=batch"], report)
     rows = {row["figure"]: (row["trace"], row["counted"], row["percent"]) for row in found}
     assert rows["stolen_pages"] == (43, 86, -50)
     assert rows["flush.deferred"] == (44, 44, 0)

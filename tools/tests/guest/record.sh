@@ -63,6 +63,28 @@ for name in "policy_switch: .*point=flush from=stock to=batch" "flush_batch_end:
 	(($(recorded "$name"))) || fail "no $name was recorded"
 done
 
+# Large folios of some kinds only; the events are those of a point that some kernels lack.
+if has unmap; then
+	memcg_new
+	xfs_new
+	large_set always always
+	set_rmap unmap batch
+	before=$(state)
+	for kinds in file lazyfree,anon none; do
+		"$record" -o "$file" --folios "$kinds" -- sh -c "echo \$\$ >$VMP_MEMCG/cgroup.procs
+			for name in lazyfree dirty file-clean; do
+				$BIN/large \$name $FS/file 1 || exit
+			done" >/dev/null || fail "the recording of $kinds fails"
+		check_file
+		for kind in lazyfree anon file; do
+			events=$(recorded "unmap_folio: .*kind=$kind ")
+			echo "--folios $kinds: $events events of $kind"
+			[[ ,$kinds, != *,$kind,* ]] || ((events)) || fail "no folio of $kind was recorded"
+			[[ ,$kinds, == *,$kind,* ]] || ((!events)) || fail "folios of $kind were recorded"
+		done
+	done
+fi
+
 "$record" -o "$file" --ab flush=stock,batch -- sh -c "echo \$\$ >$WORK/pid; exec sleep 1000" &
 running=$!
 while [[ ! -s $WORK/pid ]]; do

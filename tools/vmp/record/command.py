@@ -16,7 +16,14 @@ from vmp.control.counters import is_level
 from vmp.control.debugfs import Control, locate
 from vmp.control.marker import Marker
 from vmp.record import children
-from vmp.record.recorder import Recorder, lost_sentence, parse_duration
+from vmp.record.recorder import (
+    FOLIO_KINDS,
+    Recorder,
+    lacks_folios,
+    lost_sentence,
+    parse_duration,
+    parse_folios,
+)
 
 FAILED = 125
 
@@ -45,6 +52,12 @@ def arguments(parser: Parser) -> None:
         help="switch between X and Y meanwhile, in the order X Y Y X; may be repeated",
     )
     add("--every", metavar="TIME", default="2s", help="how long each --ab setting lasts (2s)")
+    add(
+        "--folios",
+        metavar="KIND,...|none",
+        default=",".join(FOLIO_KINDS),
+        help="events of large folios: only of these kinds (%(default)s)",
+    )
     add("--buffer", metavar="SIZE", default="8M", help="memory for events, of each CPU (8M)")
     add("--strict", action="store_true", help="fail when events were lost")
 
@@ -61,6 +74,7 @@ def complete_args(args: argparse.Namespace) -> None:
         args.every = parse_duration(args.every)
         args.sides = parse_sides(args.ab)
         args.buffer = parse_size(args.buffer)
+        args.folios = parse_folios(args.folios)
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None
 
@@ -71,7 +85,7 @@ class Run:
     def __init__(self, args: argparse.Namespace, control: Control) -> None:
         self.args = args
         self.control = control
-        self.recorder = Recorder(args.output, args.buffer)
+        self.recorder = Recorder(args.output, args.buffer, args.folios)
         self.alternation = Alternation(control, args.sides, args.every) if args.ab else None
         self.child: subprocess.Popen[bytes] | None = None
 
@@ -101,6 +115,8 @@ class Run:
     def mark_counted(self, before: dict[str, dict[str, int]]) -> None:
         """Leave in the trace what the module has counted since `before`, to compare with."""
         marker = Marker()
+        if lacks_folios(self.args.folios):
+            marker.write("vmscan-policy lacks folios")
         for point, counters in self.control.stats().items():
             grown = {name: value - before[point][name] for name, value in counters.items()}
             told = {name: value for name, value in grown.items() if value and not is_level(name)}

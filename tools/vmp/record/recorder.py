@@ -19,6 +19,9 @@ from vmp.control.marker import RECORDING
 from vmp.record import children
 
 MODULE_EVENTS = "vmscan_policy"
+# One for each large folio, of which there can be many. The kinds are in the order of the kernel's.
+FOLIO_EVENTS = ("unmap_folio", "young_folio")
+FOLIO_KINDS = ("lazyfree", "anon", "file")
 # Rare enough to record them all, or thinned out by a filter. A kernel may lack some.
 KERNEL_EVENTS = {
     "vmscan:mm_vmscan_direct_reclaim_begin": "",
@@ -54,6 +57,23 @@ def parse_duration(text: str) -> float:
     if not seconds:
         raise Failure(f"'{text}' is no time: write a number with ms, s, m or h, as in 30s")
     return seconds
+
+
+def parse_folios(text: str) -> list[str]:
+    """Return the kinds of folio that are listed; raise Failure for another one."""
+    kinds = [] if text == "none" else text.split(",")
+    for kind in kinds:
+        if kind not in FOLIO_KINDS:
+            raise Failure(
+                f"'{kind}' is no kind of folio: allowed are {', '.join(FOLIO_KINDS)}, with a comma "
+                "between them, or none"
+            )
+    return kinds
+
+
+def lacks_folios(kinds: list[str]) -> bool:
+    """Tell if a recording of these kinds of folio lacks some."""
+    return not {*FOLIO_KINDS} <= {*kinds}
 
 
 def parse_cpu_stats(text: str) -> tuple[int, int]:
@@ -100,10 +120,25 @@ def require_events(tracefs: Path) -> None:
         )
 
 
-def event_options(tracefs: Path) -> list[str]:
+def module_events(tracefs: Path, kinds: list[str]) -> dict[str, str]:
+    """Return the module's events and their filters: large folios only of these kinds."""
+    wanted = "||".join(f"kind=={FOLIO_KINDS.index(kind)}" for kind in kinds)
+    if not lacks_folios(kinds):
+        wanted = ""
+    found = {}
+    for file in sorted((tracefs / "events" / MODULE_EVENTS).glob("*/enable")):
+        name = file.parent.name
+        if name not in FOLIO_EVENTS:
+            found[f"{MODULE_EVENTS}:{name}"] = ""
+        elif kinds:
+            found[f"{MODULE_EVENTS}:{name}"] = wanted
+    return found
+
+
+def event_options(tracefs: Path, kinds: list[str]) -> list[str]:
     """Return trace-cmd's options for the module's events and those of the kernel that exist."""
-    options = ["-e", MODULE_EVENTS]
-    for event, condition in KERNEL_EVENTS.items():
+    options = []
+    for event, condition in (module_events(tracefs, kinds) | KERNEL_EVENTS).items():
         if (tracefs / "events" / event.replace(":", "/")).is_dir():
             options += ["-e", event]
             options += ["-f", condition] if condition else []
@@ -117,13 +152,14 @@ class Recorder:
     that nothing is kept.
     """
 
-    def __init__(self, output: Path, buffer: int) -> None:
-        """Choose the file and the size of a CPU's buffer, in bytes; change nothing.
+    def __init__(self, output: Path, buffer: int, kinds: list[str]) -> None:
+        """Choose the file, the size of a CPU's buffer in bytes, and folios; change nothing.
 
         Raises Failure when nothing can be recorded or there is no directory for the file.
         """
         self.output = output
         self.kilobytes = max(buffer >> 10, 1)
+        self.kinds = kinds
         if not shutil.which("trace-cmd"):
             raise Failure(f"trace-cmd is not installed: {SETUP}")
         self.tracefs = find_tracefs()
@@ -154,7 +190,7 @@ class Recorder:
             stack.callback(self.remove_instance)
             command = ["trace-cmd", "record", "-o", str(self.file)]
             command += ["-B", self.instance.name, "-C", "mono"]
-            command += ["-b", str(self.kilobytes), *event_options(self.tracefs)]
+            command += ["-b", str(self.kilobytes), *event_options(self.tracefs, self.kinds)]
             self.process = children.start(
                 ["setpriv", "--pdeathsig", "INT", *command],  # it must not outlive us
                 stdin=subprocess.DEVNULL,
@@ -169,7 +205,7 @@ class Recorder:
     def recording(self) -> bool:
         """Tell if trace-cmd has set up all and recording is on, which it switches on last."""
         with suppress(OSError):  # the instance may not be there yet
-            on = self.read(f"events/{MODULE_EVENTS}/enable") == "1"
+            on = self.read(f"events/{MODULE_EVENTS}/enable") != "0"  # X: some of them
             return on and self.read("tracing_on") == "1"
         return False
 

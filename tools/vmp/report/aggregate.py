@@ -15,14 +15,15 @@ from vmp.report.trace import Event, fields
 BIN = 20_000  # microseconds: what a series is resolved to
 REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI
 MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
+LACKS = "vmscan-policy lacks folios"
 COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
 OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end scan_begin scan_end aging_begin aging_end "
     "writeback_feedback throttle_begin throttle_end unmap_folio young_folio policy_switch "
     "bypass".split()
 )
-MOST_GROUPS = 6  # what can be told apart
 WALKERS = ("unmap", "young")  # points that go over large folios
+MOST_GROUPS = 6  # what can be told apart
 THROTTLED = re.compile(r"throttle\.\w+_us")  # figures: how long reclaimers slept, by reason
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
@@ -70,6 +71,7 @@ class Picture:
         self.spans: list[Span] = []
         self.switches: list[tuple[int, str, str, str]] = []  # time, point, from, to
         self.runs: list[dict[str, Any]] = []  # the settings of each A/B run
+        self.lacks_folios = False  # record was told to leave some kinds out
         self.counted: dict[str, int] = {}  # by the module meanwhile, POINT.NAME; no zeros
         self.generations: defaultdict[tuple[str, str], list[Aging]] = defaultdict(list)
         self.passes: Counter[tuple[int, int]] = Counter()  # budget, scanned
@@ -222,6 +224,7 @@ class Picture:
 
     def on_print(self, event: Event, _span: Span) -> None:
         """Note what tools/ab and tools/record wrote into the recording."""
+        self.lacks_folios |= LACKS in event.text
         told = COUNTED.search(event.text)
         if told:
             counters = from_json(told[2])

@@ -97,7 +97,9 @@ def compare_runs(
         slices = shown.slices(run)
         sides = {side: [span for span in slices if span.side == side] for side in "AB"}
         compared[run] = {
-            side: match.beside(spans, reports[index]) for side, spans in sides.items() if spans
+            side: match.beside(shown, spans, reports[index])
+            for side, spans in sides.items()
+            if spans
         }
     return matched, compared
 

@@ -35,6 +35,12 @@ COMPARABLE = (
 )
 
 
+def comparable(picture: Picture) -> list[str]:
+    """Return the figures of a recording that can be compared: of large folios if it has all."""
+    lacking = WALKERS if picture.lacks_folios else ()
+    return [name for name in COMPARABLE if name.partition(".")[0] not in lacking]
+
+
 def complete(report: Any) -> TypeGuard[dict[str, Any]]:
     """Tell if a report has all that is read of it."""
     try:
@@ -129,7 +135,7 @@ def beside_module(picture: Picture) -> list[dict[str, Any]]:
     if not picture.counted:
         return []
     traced, rows = picture.whole(), []
-    for name in COMPARABLE:
+    for name in comparable(picture):
         parts = COUNTERS.get(name, (f"stats.{name}",))
         if not all(part.startswith("stats.") for part in parts):
             continue
@@ -139,15 +145,15 @@ def beside_module(picture: Picture) -> list[dict[str, Any]]:
     return rows
 
 
-def beside(spans: list[Span], report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the figures that a recording and ab both have, over the slices that both have.
+def beside(picture: Picture, spans: list[Span], report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the figures that a recording and ab both have, over `spans`, slices that both have.
 
     Only what one of them has counted.
     """
     pieces = [report["slices"][number - 1] for number in sorted({span.number for span in spans})]
     traced = figures(spans)
     rows = []
-    for name in COMPARABLE:
+    for name in comparable(picture):
         ab, trace = counted(name, pieces), traced.get(name, 0)
         if ab is None or not (ab or trace):
             continue
