@@ -70,7 +70,7 @@ check_bypass() {
 counted() {
 	local point
 
-	for point in flush scan aging writeback throttle; do
+	for point in flush scan aging writeback throttle unmap young; do
 		! has "$point" || sed "s/^/$point./" "$POLICY/$point/stats"
 	done
 }
@@ -110,6 +110,17 @@ load_start
 wait_until is_busy || fail "no $missing is counted"
 load_end
 memcg_remove
+memcg_new
+large_set always never
+set_rmap unmap batch
+set_rmap young batch
+# Some are swapped out, some stay mapped, some are mlocked, and some looked at before.
+for name in dirty lazyfree-dirty locked aged; do
+	in_memcg "$BIN/large" "$name" "$FS/file" 1 >/dev/null || fail "$name fails"
+done
+memcg_remove
+set_rmap unmap stock
+set_rmap young stock
 slow_new "$slow_disk"
 memcg_new 16M
 # All that is written waits for the disk, for longer than any kernel takes to scan it.
@@ -133,7 +144,8 @@ figures=$(python3 -B "$(dirname "$0")/traced.py" "$instance/trace" \
 	"$WORK/counted-before" "$WORK/counted-after" 2>&1) || fail "$figures"
 read_pairs events <<<"$figures"
 echo "traced: ${figures//$'\n'/, }"
-for name in flush.batches scan.passes writeback.batches aging.async aging.sync; do
+for name in flush.batches scan.passes writeback.batches aging.async aging.sync unmap.folios \
+	unmap.left unmap.kept young.folios; do
 	has "${name%.*}" || continue
 	((${events[$name]:-0})) || fail "no $name was traced"
 done
