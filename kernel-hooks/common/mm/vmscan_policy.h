@@ -115,7 +115,7 @@ static inline bool vmscan_flush_stays(const struct vmscan_flush *flush)
 void vmscan_span_over(struct lruvec *lruvec, struct scan_control *sc);
 
 /* By how much the last call went over more pages than it was given. */
-static inline long vmscan_span_delta(struct vmscan_span *span)
+static inline long vmscan_delta(struct vmscan_span *span)
 {
 	long delta = span->delta;
 
@@ -141,8 +141,8 @@ struct vmscan_batch {
 
 bool vmscan_batch_enough(const struct vmscan_batch *batch, int taken, int moved);
 /* Has the batch got what stock wants it to take, or passed over as much, or what a policy wants? */
-static inline bool vmscan_batch_full(const struct vmscan_batch *batch, int isolated, int sorted,
-				     int skipped)
+static inline bool vmscan_full(const struct vmscan_batch *batch, int isolated, int sorted,
+			       int skipped)
 {
 	if (vmscan_policy_enabled(scan) && batch->max_move)
 		return vmscan_batch_enough(batch, max(isolated, skipped), isolated + sorted);
@@ -151,7 +151,7 @@ static inline bool vmscan_batch_full(const struct vmscan_batch *batch, int isola
 }
 
 /* So many pages were moved for the batch. False: none, or for stock. */
-static inline bool vmscan_batch_moved(struct vmscan_batch *batch, int nr)
+static inline bool vmscan_moved(struct vmscan_batch *batch, int nr)
 {
 	if (!vmscan_policy_enabled(scan) || !batch->max_move)
 		return false;
