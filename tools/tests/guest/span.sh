@@ -30,6 +30,8 @@ folios_a_group() {
 }
 
 load_start
+# The classic LRU, of which all is hot, has the load killed in less, with stock, too.
+echo 128M >"$VMP_MEMCG/memory.max"
 for lru in mglru classic; do
 	set_lru "$lru"
 	set_policy batch
