@@ -5,7 +5,9 @@ KDIR ?= /lib/modules/$(RELEASE)/build
 VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
 # As in KERNEL=7.3: a series or a point release that demo, bench and the tests are to use.
+ifdef KERNEL
 export VMP_KERNEL = $(KERNEL)
+endif
 
 modules modules_install clean: headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@

@@ -36,6 +36,7 @@ from vmp.bench.verdicts import (
 )
 from vmp.common import REPO, Failure, Parser, Usage
 from vmp.guest.command import options as vm_options
+from vmp.guest.sources import NAMED
 
 GOOD = """
 title = "T"
@@ -416,6 +417,24 @@ def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[
     assert f"| +50.0 to +50.0 % | 0.031 | +20.0 % | **{REPRODUCED}** |" in page
     assert "$ tools/bench run --kernel 7.3 x\n" in page
     assert page.endswith("Saved: out/bench/x/6.12.117.json\n")
+
+
+def test_each_experiment_has_its_own_kernels(
+    steps: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the one before has named another for the tools that it ran."""
+    named: list[str] = []
+
+    def name_kernel(name: str) -> None:
+        named.append(name)
+        monkeypatch.setenv(NAMED, name)
+
+    texts = {"old": GOOD, "new": f'kernels = ["7.3"]{GOOD}'}
+    monkeypatch.delenv(NAMED, raising=False)
+    monkeypatch.setattr(command, "name_kernel", name_kernel)
+    monkeypatch.setattr(command, "find", lambda name: parse(name, texts[name]))
+    assert command.run_all(namespace(name=["new", "old"])) == 0
+    assert named == ["7.3", "6.12"]
 
 
 def test_a_run_here(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:

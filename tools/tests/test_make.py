@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Usage
 from vmp.guest import deb
+from vmp.guest.sources import NAMED
 
 MAKEFILE = (REPO / "Makefile").read_text().replace("\\\n", " ")
 
@@ -24,6 +25,19 @@ def test_make_without_headers_says_what_to_do(target: str) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "/nonesuch: install linux-headers-9.9, or name a build tree with KDIR=" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "kernel"), [((), "6.12.107"), (("KERNEL=",), "6.12.107"), (("KERNEL=7.3",), "7.3")]
+)
+def test_the_kernel_that_the_environment_names(
+    words: tuple[str, ...], kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Make may be what a tool has started, which has decided."""
+    monkeypatch.setenv(NAMED, "6.12.107")
+    monkeypatch.delenv("KERNEL", raising=False)
+    show = "--eval=show: ; @echo $$VMP_KERNEL"
+    assert make(show, "show", *words).stdout == f"{kernel}\n"
 
 
 def test_help_names_each_target() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from vmp.common import Failure
 from vmp.guest import sources
-from vmp.guest.sources import DEFAULT, Version, find_version, versions
+from vmp.guest.kernel import name_kernel
+from vmp.guest.sources import DEFAULT, Version, find_version, newest, versions
 
 # A machine without a network: apt-cache knows the lists below, and all else fails.
 MADISON = """\
@@ -38,14 +39,19 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sources, "DEBS", tmp_path / "debs")
     monkeypatch.setattr(sources, "APT", tmp_path / "apt")
     monkeypatch.setattr(sources, "LISTS", tmp_path)
-    versions.cache_clear()
     return tmp_path
+
+
+def new_process() -> None:
+    """Have nothing be decided yet, as in another process."""
+    versions.cache_clear()
+    newest.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
     """Have nothing left of another test."""
-    versions.cache_clear()
+    new_process()
 
 
 def keep(machine: Path, series: str, package: str) -> None:
@@ -73,6 +79,43 @@ def test_the_newest_and_what_stands_for_it(machine: Path, monkeypatch: pytest.Mo
     assert find_version(None).point == "6.12.117"
 
 
+def release(machine: Path) -> None:
+    """Have apt know a newer release from now on."""
+    with (machine / "madison").open("a") as madison:
+        print(f"linux-source-{DEFAULT} | 6.12.118-1 | trixie", file=madison)
+
+
+@pytest.mark.parametrize("name", [None, DEFAULT])
+def test_a_run_decides_once_what_a_series_means(
+    machine: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str | None,
+) -> None:
+    monkeypatch.setenv(sources.NAMED, "")
+    name_kernel(name)
+    assert os.environ[sources.NAMED] == "6.12.117"
+    assert capsys.readouterr().err == "kernel: 6.12 is 6.12.117\n"
+    release(machine)
+    versions.cache_clear()
+    assert find_version(DEFAULT).point == "6.12.117"
+    new_process()
+    assert find_version(None).point == "6.12.117"
+    name_kernel(None)  # as a tool does that another one runs
+    assert find_version(None).point == "6.12.117"
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["6.12.107", "6.12.107-1"])
+def test_a_release_that_is_named_is_meant(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setenv(sources.NAMED, "7.3")
+    name_kernel(name)
+    assert os.environ[sources.NAMED] == name
+    assert not capsys.readouterr().err
+
+
 def test_offline_the_newest_that_was_fetched_stands_for_a_series(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,11 +134,11 @@ def test_a_series_that_no_list_has(machine: Path) -> None:
         versions("7.3")
     (machine / "apt").mkdir(exist_ok=True)
     (machine / "apt" / "updated").touch()
-    versions.cache_clear()
+    new_process()
     with pytest.raises(Failure, match="no suite of Debian's archive has linux-source-7.3"):
         versions("7.3")
     keep(machine, "7.3", "7.3.4-1~bpo13+1")
-    versions.cache_clear()
+    new_process()
     assert [version.point for version in versions("7.3")] == ["7.3.4"]
 
 

@@ -154,12 +154,11 @@ def show(_args: argparse.Namespace) -> int:
     return 0
 
 
-def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
-    """Run an experiment, on each kernel that it is about if none is named; print its page."""
+def run_one(experiment: Experiment, args: argparse.Namespace, named: str | None) -> None:
+    """Run an experiment, on each kernel that it is about if none is `named`; print its page."""
     if args.here:
         saved = [run_here(experiment, args.disk or "")]
     else:
-        named = args.kernel or os.environ.get(NAMED)
         saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
     print(render(find(experiment.name), [load(path) for path in saved]))
     print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
@@ -182,10 +181,12 @@ def run_all(args: argparse.Namespace) -> int:
             raise Usage(f"{experiment.name} works on a blank disk: name one with --disk")
     if args.here:
         locate()
+    # Before an experiment names one of its own.
+    named = args.kernel or os.environ.get(NAMED)
     failed = []
     for experiment in wanted:
         try:
-            run_one(experiment, args)
+            run_one(experiment, args, named)
         except Failure as failure:
             print(f"{TOOL}: {failure}", file=sys.stderr, flush=True)
             failed.append(experiment.name)

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
 from vmp.guest.hooks import hook_patches
-from vmp.guest.sources import NAMED, Version, find_version, say, unpack
+from vmp.guest.sources import DEFAULT, NAMED, Version, find_version, say, unpack
 
 CONFIG = REPO / "tools" / "config"
 BASE = "guest.config"
@@ -398,14 +398,19 @@ def find_kernel(name: str | None, variant: str | None) -> Path:
 
 
 def name_kernel(name: str | None) -> None:
-    """Have this tool, and those that it runs, mean a kernel where none is named."""
-    if name and "/" in name:
+    """Have this tool, and those that it runs, mean a kernel where none is named.
+
+    A series is handed on as the release that it means now. A wrong name is an error here,
+    not in one of them.
+    """
+    name = name or os.environ.get(NAMED) or DEFAULT
+    if "/" in name:
         kernel_inputs(Path(name))
         name = str(Path(name).resolve())
-    elif name:
-        find_version(name)  # A wrong name is an error here, not in one of them.
-    if name:
-        os.environ[NAMED] = name
+    else:
+        version = find_version(name)
+        name = name if name == version.package else version.point
+    os.environ[NAMED] = name
 
 
 @dataclass(frozen=True)

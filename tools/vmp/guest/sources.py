@@ -287,8 +287,12 @@ def unpack(version: Version, tree: Path, *only: str) -> None:
     part.rename(tree)
 
 
+@functools.cache
 def newest(series: str) -> Version:
-    """Return the newest point release of a series; the newest cached one on a machine offline."""
+    """Return the newest point release of a series; the newest cached one on a machine offline.
+
+    It is decided once, and said: the lists may know a newer one before a long run ends.
+    """
     version = versions(series)[-1]
     kept = sorted(cached(series), key=key)
     if kept and version not in kept:
@@ -297,7 +301,8 @@ def newest(series: str) -> Version:
                 fetch(version)
         except Failure as failure:
             say(f"{failure}: going on with {kept[-1].point}")
-            return kept[-1]
+            version = kept[-1]
+    say(f"{series} is {version.point}")
     return version
 
 
