@@ -40,12 +40,24 @@ rounds=2
 ! full || rounds=3
 settings=("${scan_settings[0]}" "budget continue")
 ! full || settings=("${scan_settings[@]}")
-# Seconds, in which half of the memory changes hands.
-settle=4
-# Two a second.
+# Pages stolen, each of which has a new owner: half of the memory.
+settle=16384
+# So many, each after that number of pages stolen.
 samples=6
+sample=2048
 
-root_stolen() { awk '/^pgsteal_(kswapd|direct) / { n += $2 } END { print n }' /proc/vmstat; }
+# root_stolen: sets stolen.
+root_stolen() {
+	local text name line
+
+	read_file text /proc/vmstat
+	stolen=0
+	for name in kswapd direct; do
+		line=$'\n'"pgsteal_$name ([0-9]+)"
+		[[ $text =~ $line ]]
+		stolen=$((stolen + BASH_REMATCH[1]))
+	done
+}
 
 available() { awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo; }
 
@@ -59,16 +71,45 @@ leave() {
 	echo "hog $text"
 }
 
-# How much is left when reclaim begins depends on what ran before: take more until
-# it does.
-press() {
-	local before try
+# turn_over PAGES: wait until so many were stolen.
+turn_over() {
+	root_stolen
+	wait_until has_stolen $((stolen + $1)) || fail "the memcgs don't compete"
+}
 
+has_stolen() {
+	pause 0.1
+	root_stolen
+	work=$stolen
+	((stolen >= $1))
+}
+
+# has_stolen_or_faulted STOLEN FAULTED: so many pages by then.
+has_stolen_or_faulted() {
+	local -A stats=()
+
+	! has_stolen "$1" || return 0
+	read_pairs stats <"$VMP_MEMCG/memory.stat"
+	work=${stats[pgfault]}
+	((work >= $2))
+}
+
+# How much is left when reclaim begins depends on what ran before. Have them fault in most of
+# what they use, and take more until reclaim begins.
+press() {
+	local enough faulted try
+
+	root_stolen
+	enough=$((stolen + 100))
+	faulted=$((memcgs * workset * 256 * 3 / 4))
 	for ((try = 0; try < 10; try++)); do
-		before=$(root_stolen)
-		pause 2
-		(($(root_stolen) < before + 100)) || return 0
+		# They may have all, and not need any more.
+		wait_until has_stolen_or_faulted "$enough" "$faulted" || true
+		((stolen < enough)) || return 0
 		leave $(($(available) - 16))
+		root_stolen
+		enough=$((stolen + 100))
+		faulted=$((faulted + 2000))
 	done
 	fail "the memcgs don't compete"
 }
@@ -78,8 +119,8 @@ sample_memory() {
 	local i
 
 	for ((i = 0; i < samples; i++)); do
-		pause 0.5
-		cat "$VMP_MEMCG"/[0-9]*/memory.current | paste -s
+		turn_over "$sample"
+		memory[$1]+=$(cat "$VMP_MEMCG"/[0-9]*/memory.current | paste -s)$'\n'
 	done
 }
 
@@ -115,7 +156,7 @@ check_alive() {
 		fail "$1: a process has ended"
 }
 
-# This script goes first, so that a window is no longer than it says.
+# This script goes first, so that a window is not much longer than it says.
 renice -n -20 $$ >/dev/null
 memcg_new
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
@@ -132,27 +173,22 @@ for ((i = 0; i < memcgs; i++)); do
 	disown
 done
 press
-declare -A memory=() stolen=()
+declare -A memory=()
 for ((round = 0; round < rounds; round++)); do
 	# In another order each time: what drifts meets all.
 	for ((i = 0; i < ${#settings[@]}; i++)); do
 		setting=${settings[(round + i) % ${#settings[@]}]}
 		read -r scan aging <<<"$setting"
 		set_scan "$scan" "$aging"
-		pause "$settle"
-		before=$(root_stolen)
-		memory[$setting]+=$(sample_memory)$'\n'
-		now=$(($(root_stolen) - before))
-		((now > 0)) || fail "$setting: the memcgs don't compete"
-		stolen[$setting]=$((${stolen[$setting]:-0} + now))
+		turn_over "$settle"
+		sample_memory "$setting"
 		check_alive "$setting"
 	done
 done
 stock=
 for setting in "${settings[@]}"; do
 	read -r index lowest < <(printf %s "${memory[$setting]}" | fairness)
-	echo "$setting: Jain's index $index, of one moment $lowest at the lowest;" \
-		"${stolen[$setting]} pages stolen"
+	echo "$setting: Jain's index $index, of one moment $lowest at the lowest"
 	[[ $stock ]] || stock=$index
 	awk "BEGIN { exit !($index >= $stock - $tolerance) }" ||
 		fail "$setting: less fair than stock by more than $tolerance"

@@ -98,5 +98,7 @@ for policy in stock "batch 3" "batch 512"; do
 	[[ $got == *"reclaimed: 16P"*S* ]] ||
 		fail "$policy: $got instead of a pinned folio in memory and others in swap"
 	# It goes on until nothing uses an entry.
-	timeout 60 swapoff "$loop" || fail "$policy: swap counts stay behind"
+	swapoff "$loop" &
+	wait_until gone $! || fail "$policy: swap counts stay behind"
+	wait $! || fail "$policy: swapoff fails"
 done

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034 # the scripts that source this use the variables
 # What the guest tests share: settings of the module, memcgs, swap, a load.
 # A test says what is wrong by fail; all that it prints goes to "# " lines.
+. "$(dirname "${BASH_SOURCE[0]}")/clock.sh"
 
 POLICY=/sys/kernel/debug/vmscan_policy
 LRU_GEN=/sys/kernel/mm/lru_gen/enabled
@@ -68,13 +69,18 @@ pause() { read -rt "$1" -u "$nothing" || true; }
 # read_file VARIABLE FILE: it gets the text.
 read_file() { IFS='' read -rd '' "$1" <"$2" || true; }
 
-# wait_until COMMAND...: until it succeeds. A busy host leaves the guest no CPU for seconds
-# now and then: the limit is for what would never happen.
+# wait_until COMMAND...: until it succeeds; the limit is for what would never happen. While a
+# command that sets work, to what shows that things go on, has that change, it isn't given up.
 wait_until() {
-	local end=$((SECONDS + 180))
+	local clock end work='' before=''
 
+	read_clock
+	end=$((clock + 180))
 	until "$@"; do
-		((SECONDS < end)) || return 1
+		read_clock
+		[[ $work == "$before" ]] || end=$((clock + 180))
+		before=$work
+		((clock < end)) || return 1
 		pause 0.01
 	done
 }
@@ -317,18 +323,14 @@ memcg_new() {
 
 # Ends what still runs in the memcg, too.
 memcg_remove() {
-	local try
-
 	[[ -d $VMP_MEMCG ]] || return 0
 	echo 1 >"$VMP_MEMCG/cgroup.kill"
 	# Program text that others have mapped too would keep the memcg around.
 	echo 1G 2>/dev/null >"$VMP_MEMCG/memory.reclaim" || true
-	for ((try = 0; try < 100; try++)); do
-		! find "$VMP_MEMCG" -depth -type d -exec rmdir {} + 2>/dev/null || return 0
-		sleep 0.1
-	done
-	fail "the memcg can't be removed: $(<"$VMP_MEMCG/cgroup.procs")"
+	wait_until memcg_gone || fail "the memcg can't be removed: $(<"$VMP_MEMCG/cgroup.procs")"
 }
+
+memcg_gone() { find "$VMP_MEMCG" -depth -type d -exec rmdir {} + 2>/dev/null; }
 
 # in_memcg COMMAND...
 in_memcg() {
@@ -443,7 +445,7 @@ load_swaps() {
 }
 
 load_check() {
-	[[ -d /proc/$load_pid ]] || fail "the load has ended: $(<"$WORK/load")"
+	! gone "$load_pid" || fail "the load has ended: $(<"$WORK/load")"
 }
 
 # load_end: it did not find wrong data, and was not killed.

@@ -6,8 +6,23 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
-has_ended() { [[ ! -d /proc/$task ]]; }
+# Sets work to how often folios were looked at, and to the task's page faults. It is too much when
+# the trace is full, which has room for many times what stock does.
+has_ended() {
+	local cpu name value fields=()
 
+	! gone "$task" || return 0
+	work=
+	for cpu in "$instance"/per_cpu/cpu*/stats; do
+		while read -r name value; do
+			[[ $name != entries: ]] || work+="$value "
+			[[ $name != overrun: || $value == 0 ]] || fail "$scan $aging: reclaim goes on and on"
+		done <"$cpu"
+	done
+	{ read -ra fields <"/proc/$task/stat"; } 2>/dev/null || true
+	work+=${fields[9]:-}
+	return 1
+}
 kills() { awk '$1 == "oom_kill" { print $2 }' "$VMP_MEMCG/memory.events"; }
 
 # try FILE|-: sets status, killed, and looked to the folios that isolation has looked at.
@@ -18,7 +33,7 @@ try() {
 	echo >"$instance/trace"
 	in_memcg "$BIN/noio" 40 "$1" &
 	task=$!
-	wait_until has_ended || fail "$scan $aging: reclaim goes on and on"
+	wait_until has_ended || fail "$scan $aging: the task hangs: $(<"/proc/$task/stack")"
 	status=0
 	wait "$task" || status=$?
 	killed=$(($(kills) - before))

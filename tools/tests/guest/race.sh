@@ -49,7 +49,7 @@ swap_loop() {
 
 	in_memcg "$BIN/madvise" "$seconds" anon &
 	pid=$!
-	while [[ -d /proc/$pid ]]; do
+	while ! gone "$pid"; do
 		swapoff /dev/zram0
 		swapon /dev/zram0
 		loops=$((loops + 1))
@@ -82,7 +82,8 @@ for setting in "mglru 64" "classic 512"; do
 	set_lru "$lru"
 	set_max_folios "$max_folios"
 	read_stats before
-	end=$((SECONDS + 180))
+	read_clock
+	end=$((clock + 180))
 	until
 		set_policy batch
 		run_race || fail "$setting: failed with status $?"
@@ -91,7 +92,8 @@ for setting in "mglru 64" "classic 512"; do
 		check_stats
 		has_happened
 	do
-		((SECONDS < end)) || fail "$setting: $missing was not seen $enough times:$(stats_delta before after)"
+		read_clock
+		((clock < end)) || fail "$setting: $missing was not seen $enough times:$(stats_delta before after)"
 	done
 	echo "$setting:$(stats_delta before after)"
 done

@@ -10,12 +10,9 @@ mib=96 # in a memcg of 32 MiB
 
 # is_throttled BEFORE: ten times more than that?
 is_throttled() {
-	! has_ended || fail "the writer ended before it was throttled"
+	! gone "$writer" || fail "the writer ended before it was throttled"
 	(($(throttled) > $1 + 10))
 }
-
-# Nobody may have waited for it yet.
-has_ended() { [[ ! -d /proc/$writer || $(<"/proc/$writer/stat") == *") Z "* ]]; }
 
 set_throttle feedback all
 # Else a write waits for dirty pages to get fewer, before reclaim sees them.
@@ -34,7 +31,7 @@ for failure in error flakey; do
 	error) slow_load "0 $size error" ;;
 	flakey) slow_load "0 $size flakey $slow_disk 0 0 1000 1 error_writes" ;;
 	esac
-	wait_until has_ended || fail "$failure: the writer hangs: $(<"/proc/$writer/stack")"
+	wait_until gone "$writer" || fail "$failure: the writer hangs: $(<"/proc/$writer/stack")"
 	status=0
 	wait "$writer" || status=$?
 	echo "$failure: status $status: $(grep -v records "$WORK/said" | head -n 1)"

@@ -18,7 +18,7 @@ was_killed() {
 }
 is_alive() {
 	! was_killed || fail "a thread was OOM-killed after $i switches"
-	[[ -d /proc/$writer ]] || fail "the threads have ended after $i switches"
+	! gone "$writer" || fail "the threads have ended after $i switches"
 }
 has_deferred() { is_alive && above flush deferred "$deferred"; }
 has_written() {

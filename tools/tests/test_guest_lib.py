@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of what guest tests share: how they wait, and are ended."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from vmp.testing.guest_tests import GUEST
+
+
+def bash(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that has clock.sh; its clock goes ten times as fast."""
+    (tmp_path / "clock").write_text("0\n")
+    begin = f"""
+        set -euo pipefail
+        VMP_TEST_WORK={tmp_path}
+        . {GUEST}/clock.sh
+        while [[ -d /proc/$$ ]]; do
+            read_clock
+            pause 0.1
+            echo $((clock + 1)) >{tmp_path}/clock
+        done &>/dev/null &
+        ticker=$!
+    """
+    command = ["timeout", "60", "bash", "-c", begin + script]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+RUN_TEST = f". {GUEST}/session.sh; run_test 20 $VMP_TEST_WORK/test || echo status $?"
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("echo one; echo 'two  three'", "# one\n# two  three\n"),
+        ("printf one; sleep 1.5; printf two; exit 3", "# onetwo\nstatus 3\n"),
+        ("exit 4", "status 4\n"),
+        ("sleep 1000 & echo $! >$VMP_TEST_WORK/left", ""),
+    ],
+)
+def test_a_test_in_the_guest(tmp_path: Path, test: str, said: str) -> None:
+    """What it leaves behind ends with it, and holds up nobody."""
+    (tmp_path / "test").write_text(f"VMP_TEST_WORK={tmp_path}; {test}\n")
+    done = bash(tmp_path, RUN_TEST)
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    if (left := tmp_path / "left").exists():
+        status = Path("/proc", left.read_text().strip(), "status")
+        assert not status.exists() or "zombie" in status.read_text()
+
+
+@pytest.mark.parametrize("test", ["sleep 1000", "while :; do echo more; sleep 0.1; done"])
+def test_a_test_that_hangs(tmp_path: Path, test: str) -> None:
+    (tmp_path / "test").write_text(f"echo begins\n{test}\n")
+    done = bash(tmp_path, RUN_TEST)
+    assert done.stdout.startswith("# begins\n")
+    assert "# it takes longer than 20 s, and is ended:\n# " in done.stdout
+    assert done.stdout.endswith("status 1\n")
+
+
+def test_a_zombie_is_gone(tmp_path: Path) -> None:
+    """A guest test that took one for a task in reclaim failed after three minutes."""
+    with subprocess.Popen(["true"]) as zombie, subprocess.Popen(["sleep", "60"]) as alive:
+        while "zombie" not in Path(f"/proc/{zombie.pid}/status").read_text():
+            time.sleep(0.01)
+        script = f"gone {zombie.pid} && gone 99999999 && ! gone {alive.pid} && ! gone $$"
+        done = bash(tmp_path, script)
+        alive.kill()
+    assert done.returncode == 0
+
+
+# There is no module here.
+LIB = f"set +e; . {GUEST}/lib.sh 2>/dev/null; set -e\n"
+
+
+@pytest.mark.parametrize(("work", "status"), [("", 1), ("same", 1), ("$clock", 0)])
+def test_what_goes_on_is_waited_for(tmp_path: Path, work: str, status: int) -> None:
+    """The clock has gone far beyond the limit when it has happened."""
+    condition = f"""
+        n=0
+        happens() {{
+            echo $((n += 100)) >$VMP_TEST_WORK/clock
+            work={work}
+            ((n >= 1000))
+        }}
+    """
+    done = bash(tmp_path, f"{LIB}kill $ticker\n{condition}\nwait_until happens")
+    assert done.returncode == status
