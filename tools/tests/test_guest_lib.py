@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what guest tests share: how they wait, and are ended."""
+"""Tests of what guest tests share: how they wait, are ended, and clean up."""
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -71,6 +72,31 @@ def test_a_zombie_is_gone(tmp_path: Path) -> None:
 
 # There is no module here.
 LIB = f"set +e; . {GUEST}/lib.sh 2>/dev/null; set -e\n"
+
+
+@pytest.mark.parametrize(("begins", "ends"), [(0, 1), (4, 1), (1, 1)])
+def test_a_clean_up_goes_on(tmp_path: Path, begins: int, ends: int) -> None:
+    script = "\n".join(
+        [
+            LIB,
+            "step() { (exit 3); echo still in step; }",
+            "clean_up() { clean_up_begins; step; echo $nothing_set; fail wrong; echo at its end",
+            "    exit $ended; }",
+            "test_clean_up() { clean_up_begins; (exit 2); clean_up; }",
+            f"trap test_clean_up EXIT; exit {begins}",
+        ]
+    )
+    done = bash(tmp_path, script)
+    assert done.returncode == ends
+    assert done.stdout == "still in step\n\nwrong\nat its end\n"
+    assert re.findall(r"clean-up: status (\d) at \S+:\d+", done.stderr)[:2] == ["2", "3"]
+
+
+@pytest.mark.parametrize("status", [0, 1, 4])
+def test_a_clean_up_in_which_nothing_fails(tmp_path: Path, status: int) -> None:
+    begins = "clean_up_begins; [[ ! -e /nonesuch ]] || false; ! false; exit $ended"
+    done = bash(tmp_path, f"{LIB}trap '{begins}' EXIT; exit {status}")
+    assert (done.returncode, done.stderr) == (status, "")
 
 
 @pytest.mark.parametrize(("work", "status"), [("", 1), ("same", 1), ("$clock", 0)])

@@ -12,17 +12,18 @@ hog_pids=()
 # their text again and again.
 self=$CGROUPS/vmp-test-script
 fairness_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	((${#hog_pids[@]} == 0)) || kill "${hog_pids[@]}"
 	echo $$ >"$CGROUPS/cgroup.procs"
 	# Text that others have mapped would keep it around, see memcg_remove(); what stays is
 	# the runner's to reclaim.
 	echo 0 >"$self/memory.min"
 	echo 1G 2>/dev/null >"$self/memory.reclaim" || true
-	rmdir "$self"
-	clean_up "$status"
+	wait_until self_removed || fail "its own memcg can't be removed"
+	clean_up
 }
+# Who was killed takes a moment to go.
+self_removed() { rmdir "$self" 2>/dev/null; }
 echo +memory >"$CGROUPS/cgroup.subtree_control"
 mkdir "$self"
 trap fairness_clean_up EXIT

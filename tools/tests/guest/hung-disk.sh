@@ -8,15 +8,14 @@ need_disk
 
 loop=
 hung_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	dmsetup resume --noudevsync vmp-slow 2>/dev/null || true
 	memcg_remove
 	if [[ $loop ]]; then
 		! grep -q "^$loop " /proc/swaps || swapoff "$loop"
 		losetup --detach "$loop"
 	fi
-	clean_up "$status"
+	clean_up
 }
 trap hung_clean_up EXIT
 

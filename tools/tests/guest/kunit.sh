@@ -6,10 +6,9 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 kunit_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	! lsmod | grep -q '^vmscan_policy_kunit ' || rmmod vmscan_policy_kunit
-	clean_up "$status"
+	clean_up
 }
 trap kunit_clean_up EXIT
 

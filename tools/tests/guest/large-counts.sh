@@ -9,14 +9,13 @@ tracing=/sys/kernel/tracing
 looks=$tracing/events/kprobes/vmp_look_around
 
 counts_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	echo 0 >"$tracing/function_profile_enabled"
 	echo >"$tracing/set_ftrace_filter"
 	[[ ! -d $looks ]] || echo 0 >"$looks/enable"
 	echo >"$tracing/kprobe_events"
 	echo >"$tracing/trace"
-	clean_up "$status"
+	clean_up
 }
 trap counts_clean_up EXIT
 

@@ -87,8 +87,8 @@ set_rmap young stock
 truncate -s 64M "$WORK/swap"
 chmod 600 "$WORK/swap"
 loop=$(losetup -f --show "$WORK/swap")
-trap 'status=$?; swapoff "$loop" 2>&- || true; losetup -d "$loop"; rm "$WORK/swap"
-	clean_up $status' EXIT
+trap 'clean_up_begins; timeout 60 swapoff "$loop" 2>&- || true; losetup -d "$loop"; rm "$WORK/swap"
+	clean_up' EXIT
 for policy in stock "batch 3" "batch 512"; do
 	# shellcheck disable=SC2086 # two words
 	set_rmap unmap $policy

@@ -54,17 +54,27 @@ full() { [[ ${VMP_FULL:-} ]]; }
 
 export VMP_MEMCG=$CGROUPS/vmp-test
 
+# The status that the test ends with, once it is cleaning up.
+ended=
+
+# In a clean-up the rest is done, too.
 fail() {
 	echo "$*"
-	exit 1
+	[[ $ended ]] || exit 1
+	return 1
 }
 
-# Nobody writes into it.
-exec {nothing}<> <(:)
+# clean_up_begins: what fails from here on is told, and fails the test, but keeps nothing else
+# from being done. First in all that is done on EXIT.
+clean_up_begins() {
+	local status=$?
 
-# pause SECONDS: without a process, which takes long to start on a busy machine; so do these
-# that a test calls again and again until something has happened.
-pause() { read -rt "$1" -u "$nothing" || true; }
+	[[ ! $ended ]] || return 0
+	ended=$status
+	trap - EXIT
+	set +eu -o errtrace
+	trap 'echo "clean-up: status $? at ${BASH_SOURCE[0]##*/}:$LINENO" >&2; ended=1' ERR
+}
 
 # read_file VARIABLE FILE: it gets the text.
 read_file() { IFS='' read -rd '' "$1" <"$2" || true; }
@@ -467,11 +477,9 @@ floor_before=$(<"$POLICY/scan/floor")
 defrag_before=$(chosen "$THP/defrag")
 limits_before="$(</proc/sys/vm/dirty_ratio) $(</proc/sys/vm/dirty_background_ratio)"
 
-# clean_up [STATUS]: leave the guest as the test found it, whatever it did.
+# Leave the guest as the test found it, whatever it did.
 clean_up() {
-	local status=${1:-$?}
-
-	trap - EXIT
+	clean_up_begins
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	[[ ! -d $instance ]] || rmdir "$instance"
 	memcg_remove
@@ -496,7 +504,7 @@ clean_up() {
 	set_max_folios 64
 	set_span 1
 	set_lru mglru
-	exit "$status"
+	exit "$ended"
 }
 
 # need_fault_module VARIABLE: skip the test without the faulty module that it names.
@@ -512,13 +520,12 @@ load_fault_module() {
 
 # clean_up loads the right one again.
 fault_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	if lsmod | grep -q '^vmscan_policy '; then
 		set_policy stock
 		set_scan stock continue
 		set_throttle stock stock
 		rmmod vmscan_policy
 	fi
-	clean_up "$status"
+	clean_up
 }

@@ -13,10 +13,9 @@ enough=20
 huge_before=$(chosen "$THP/shmem_enabled")
 
 race_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	echo "$huge_before" >"$THP/shmem_enabled"
-	clean_up "$status"
+	clean_up
 }
 
 # What else than being deferred is to happen to folios.

@@ -9,7 +9,7 @@ shmem=/dev/shm/vmp-test
 # is asked for is only met to within a folio.
 readahead=/sys/block/ram0/queue/read_ahead_kb
 readahead_before=$(<"$readahead")
-trap 'status=$?; rm -f "$shmem"; echo "$readahead_before" >"$readahead"; clean_up "$status"' EXIT
+trap 'clean_up_begins; rm -f "$shmem"; echo "$readahead_before" >"$readahead"; clean_up' EXIT
 
 # However little it wants, memcg reclaim asks for SWAP_CLUSTER_MAX pages, so up to
 # 31 of them nobody wanted. What a pass finds when one page is left is a batch.

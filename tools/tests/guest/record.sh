@@ -13,11 +13,10 @@ running=
 others=$TRACING/events/vmscan/mm_vmscan_lru_isolate
 
 record_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	[[ ! $running ]] || kill "$running" 2>/dev/null || true
 	echo 0 >"$others/enable"
-	clean_up "$status"
+	clean_up
 }
 trap record_clean_up EXIT
 

@@ -9,12 +9,11 @@ set -euo pipefail
 need_disk
 hog=
 root_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	writer_end
 	[[ ! $hog ]] || kill "$hog"
 	spare 0
-	clean_up "$status"
+	clean_up
 }
 writer_end() {
 	[[ -e $WORK/writing ]] || return 0

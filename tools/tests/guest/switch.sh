@@ -5,10 +5,9 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 switch_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	rm -f "$WORK/switching"
-	clean_up "$status"
+	clean_up
 }
 trap switch_clean_up EXIT
 

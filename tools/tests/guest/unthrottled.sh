@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 shmem=/dev/shm/vmp-test
 mib=$(scaled 48 16)
-trap 'status=$?; rm -f "$shmem"; clean_up "$status"' EXIT
+trap 'clean_up_begins; rm -f "$shmem"; clean_up' EXIT
 
 set_throttle feedback all
 before=$(throttled)
