@@ -49,6 +49,8 @@ def options(parser: Parser) -> None:
     add("--module", type=Path, metavar="DIR", help="load the module from there, built already")
     add("--no-load", action="store_true", help="don't build and load the module")
     add("--timeout", type=int, default=600, metavar="SEC", help="end the guest (default: 600)")
+    add("--silence", type=int, metavar="SEC",
+        help="end the guest when CMD says nothing for so long")  # fmt: skip
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -65,6 +67,8 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage(f"--disk '{arguments.disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
     if arguments.timeout < 1:
         raise Usage(f"--timeout {arguments.timeout}: give at least 1 second")
+    if arguments.silence is not None and arguments.silence < 1:
+        raise Usage(f"--silence {arguments.silence}: give at least 1 second")
     if arguments.no_load and arguments.module:
         raise Usage("--module names a module to load: leave --no-load out")
     if arguments.module and not (arguments.module / "vmscan_policy.ko").exists():
@@ -99,7 +103,7 @@ def attempt(
             arguments.cpus, arguments.memory, arguments.numa, arguments.disk, arguments.icount
         )
         command = qemu_command(machine, kernel, directory, log)
-        qemu_status = run_guest(command, directory, arguments.timeout)
+        qemu_status = run_guest(command, directory, arguments.timeout, arguments.silence)
         status_file = directory / "status"
         status = status_file.read_text().strip() if status_file.exists() else ""
         qemu_log = (directory / "qemu.log").read_text(errors="replace").strip().splitlines()
@@ -113,8 +117,8 @@ def attempt(
         what = "a breakpoint that had been patched away, QEMU's fault" if stale else "trouble"
         print(*splat, f"vm: the guest's kernel log shows {what}: {log}", sep="\n", file=sys.stderr)
         return STALE_BREAKPOINT if stale else SPLAT
-    if qemu_status is None:
-        raise Failure(f"the guest was ended after {arguments.timeout} s (--timeout): {log}")
+    if isinstance(qemu_status, str):
+        raise Failure(f"the guest was ended after {qemu_status}: {log}")
     if not status:
         when = "before the command ended" if started else "before the command started"
         why = f", QEMU died of {signal.Signals(-qemu_status).name}" if qemu_status < 0 else ""

@@ -6,7 +6,8 @@ import re
 import shlex
 import subprocess
 import threading
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmp.common import CACHE, Failure, run
@@ -120,9 +121,17 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     return qemu
 
 
-def copy_stream(source: int, target: int) -> None:
+@dataclass
+class Ear:
+    """Knows when something was heard last."""
+
+    last: float = field(default_factory=time.monotonic)
+
+
+def copy_stream(source: int, target: int, ear: Ear) -> None:
     """Copy a stream to its end; when `target` is gone the rest is dropped."""
     while data := os.read(source, 65536):
+        ear.last = time.monotonic()
         while data:
             try:
                 data = data[os.write(target, data) :]
@@ -130,11 +139,34 @@ def copy_stream(source: int, target: int) -> None:
                 target = os.open(os.devnull, os.O_WRONLY)
 
 
-def run_guest(command: list[str], directory: Path, timeout: int) -> int | None:
+def wait_for(
+    process: subprocess.Popen[bytes], ear: Ear, timeout: int, silence: int | None
+) -> int | str:
+    """Wait for the end of a process, and return its exit status or why it has to be ended."""
+    end = time.monotonic() + timeout
+    while True:
+        quiet = ear.last + silence if silence else end
+        left = min(end, quiet) - time.monotonic()
+        if left <= 0:
+            return (
+                f"{timeout} s (--timeout)"
+                if quiet >= end
+                else f"{silence} s without a word (--silence)"
+            )
+        try:
+            return process.wait(left)
+        except subprocess.TimeoutExpired:
+            pass
+
+
+def run_guest(
+    command: list[str], directory: Path, timeout: int, silence: int | None = None
+) -> int | str:
     """Run QEMU to its end, with the guest's streams copied to ours.
 
-    Returns its exit status (negative: the signal it died of); None: it was out of time.
+    Returns its exit status (negative: the signal it died of), or after what it was ended.
     """
+    ear = Ear()
     writers, copiers = [], []
     for name, target in (("stdout", 1), ("stderr", 2)):
         fifo = directory / name
@@ -143,7 +175,9 @@ def run_guest(command: list[str], directory: Path, timeout: int) -> int | None:
         reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         writers.append(os.open(fifo, os.O_WRONLY))
         os.set_blocking(reader, True)
-        copiers.append(threading.Thread(target=copy_stream, args=(reader, target), daemon=True))
+        copiers.append(
+            threading.Thread(target=copy_stream, args=(reader, target, ear), daemon=True)
+        )
     for copier in copiers:
         copier.start()
     # QEMU would set a terminal to raw mode, and nothing in the guest needs one.
@@ -158,9 +192,7 @@ def run_guest(command: list[str], directory: Path, timeout: int) -> int | None:
             start_new_session=True,
         )
         try:
-            return process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return None
+            return wait_for(process, ear, timeout, silence)
         finally:
             process.kill()
             process.wait()

@@ -10,11 +10,20 @@ from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_modu
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import policies
 from vmp.guest.sources import find_version
-from vmp.testing.guest_tests import GUEST, KUNIT, judge_kunit, kunit_log, prepare, settings, vm
+from vmp.testing.guest_tests import (
+    GUEST,
+    KUNIT,
+    PATIENCE,
+    judge_kunit,
+    kunit_log,
+    prepare,
+    settings,
+    vm,
+)
 from vmp.testing.results import Report
 
 SPLAT = 99  # exit status of tools/vm
-TIMEOUT = "480"  # seconds, of a guest that runs one test
+LIMIT = 400  # seconds of the guest tests' clock: a faulty build may hang its test
 
 
 @dataclass(frozen=True)
@@ -482,7 +491,7 @@ def caught_by(mutant: Mutant) -> str:
     kernel = build_kernel(None, "debug" if mutant.debug else "plain")
     edits = () if mutant.in_kernel else (mutant,)
     module = build_module(kernel, *edits)
-    words = settings(kernel, "mutant", [mutant.test], False, *edits)
+    words = [f"VMP_LIMIT={LIMIT}", *settings(kernel, "mutant", [mutant.test], False, *edits)]
     booted = build_edited_kernel(kernel, mutant) if mutant.in_kernel else kernel
     options: Words = [
         "--kernel",
@@ -491,8 +500,7 @@ def caught_by(mutant: Mutant) -> str:
         module,
         "--disk",
         "2G:1000",
-        "--timeout",
-        TIMEOUT,
+        *PATIENCE,
         *(["--numa", "2"] if mutant.test == "numa" else []),
     ]
     said = kunit_log("mutant", mutant.test)
