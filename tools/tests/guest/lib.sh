@@ -342,6 +342,26 @@ memcg_remove() {
 
 memcg_gone() { find "$VMP_MEMCG" -depth -type d -exec rmdir {} + 2>/dev/null; }
 
+# gens_of MEMCG: what the kernel calls it there, then a line for each of its generations on the first
+# node, from the oldest: number, age, anonymous pages, file pages.
+gens_of() {
+	awk -v "path=${1#"$CGROUPS"}" '
+		$1 == "memcg" && (here = $3 == path) { print $2 }
+		$1 == "node" { first = $2 == 0 }
+		here && first && $1 ~ /^[0-9]/' /sys/kernel/debug/lru_gen
+}
+
+# age_memcg N: makes so many generations in the memcg on the first node.
+age_memcg() {
+	local i gens
+
+	for ((i = 0; i < $1; i++)); do
+		mapfile -t gens < <(gens_of "$VMP_MEMCG")
+		read -r gens[1] _ <<<"${gens[-1]}"
+		echo "+ ${gens[0]} 0 ${gens[1]}" >/sys/kernel/debug/lru_gen
+	done
+}
+
 # in_memcg COMMAND...
 in_memcg() {
 	(
