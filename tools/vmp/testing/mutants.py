@@ -82,6 +82,15 @@ MUTANTS = (
     ),
     Mutant("mapped-again-paged-out", REGISTRY, "(!mapped && !gone)", "!gone || mapped", "pin"),
     Mutant(
+        "more-than-its-share",
+        VMSCAN,
+        "\t\t\t\tnr[lru] -= nr_to_scan;\n",
+        "\t\t\t\tnr[lru] -= nr_to_scan;\n"
+        "\t\t\t\tif (lru == LRU_INACTIVE_ANON && vmscan_policy_enabled(flush))\n"
+        "\t\t\t\t\tnr_to_scan += 126;\n",
+        "shares",
+    ),
+    Mutant(
         "counter-not-per-cpu",
         FLUSH,
         "\tthis_cpu_add(flush_stats.count[stat], value);\n",

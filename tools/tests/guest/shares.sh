@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What the classic LRU takes from anonymous memory, and what from files, does not depend on the
+# flush policy: neither of one memcg, nor where reclaim from above takes a little of each of many.
+# Reclaim of the whole machine says less, as it meets what others have.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+# Percent of all that is taken.
+slack=5
+rounds=1
+# MiB of either kind, in one memcg and in all of many.
+one=16
+many=50
+memcgs=25
+if full; then
+	rounds=3
+	one=200
+	many=400
+	memcgs=200
+fi
+
+# fill MEMCGS MIB: so much of either kind in all of them together. Anonymous memory has not been
+# used since, and files have been read twice: inactive files would be all that is taken.
+fill() {
+	local i
+
+	memcg_new
+	echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
+	for ((i = 0; i < $1; i++)); do
+		mkdir "$VMP_MEMCG/$i"
+		truncate -s $(($2 * 1024 / $1))K "$FS/$i"
+	done
+	exec {said}< <(exec python3 -c "import mmap, signal
+kept = []
+for i in range($1):
+    with open(f'$VMP_MEMCG/{i}/cgroup.procs', 'w') as file:
+        file.write('0')
+    memory = mmap.mmap(-1, ($2 << 20) // $1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.write(b'x' * len(memory))
+    kept.append(memory)
+    for _ in range(2):
+        with open(f'$FS/{i}', 'rb', 0) as file:
+            while file.read(1 << 16):
+                pass
+with open('/proc/self/clear_refs', 'w') as file:
+    file.write('1')
+print('has it', flush=True)
+signal.pause()")
+	read -ru "$said" _ || fail "the memory can't be taken"
+}
+
+# count_pages: sets anon and file to what the memcgs have.
+count_pages() {
+	local -A stats=()
+	local text
+
+	# Adds up the CPUs' counts.
+	read_file text "$VMP_MEMCG/cpu.stat"
+	read_file text "$VMP_MEMCG/memory.stat"
+	read_pairs stats <<<"${text%$'\n'}"
+	anon=$((stats[anon] / 4096))
+	file=$((stats[file] / 4096))
+}
+
+# try POLICY SIZE SWAPPINESS: sets share to the percentage of anonymous pages.
+try() {
+	local before
+
+	count_pages
+	before=("$anon" "$file")
+	set_policy "$1"
+	echo "$2 swappiness=$3" >"$VMP_MEMCG/memory.reclaim" || fail "not all reclaimed"
+	set_policy stock
+	count_pages
+	anon=$((before[0] - anon))
+	file=$((before[1] - file))
+	((anon + file > 0)) || fail "nothing is taken"
+	share=$((100 * anon / (anon + file)))
+	echo "$what, swappiness $3, flush=$1: $anon anonymous pages and $file of files, $share %"
+}
+
+# compare MEMCGS MIB SIZE SWAPPINESS
+compare() {
+	local what="of $1 memcgs" round policy
+	local -A sum=([stock]=0 [batch]=0)
+
+	for ((round = 0; round < rounds; round++)); do
+		for policy in stock batch; do
+			fill "$1" "$2"
+			try "$policy" "${@:3}"
+			sum[$policy]=$((sum[$policy] + share))
+			memcg_remove
+			rm "$FS"/[0-9]*
+		done
+	done
+	((sum[batch] <= sum[stock] + slack * rounds && sum[batch] >= sum[stock] - slack * rounds)) ||
+		fail "the shares differ by more than $slack %"
+}
+
+swap_new
+fs_new
+set_lru classic
+for swappiness in 4 60 200; do
+	compare 1 "$one" "$((one / 2))M" "$swappiness"
+done
+compare "$memcgs" "$many" "$((many / 4))M" 60
