@@ -15,7 +15,7 @@ one=16
 many=50
 memcgs=25
 if full; then
-	rounds=3
+	rounds=2
 	one=200
 	many=400
 	memcgs=200

@@ -195,6 +195,13 @@ MUTANTS = (
         "\tslot = find_slot(queue, request);\n\tspin_lock(&queue->lock);\n",
         debug=True,
     ),
+    Mutant(
+        "aging-as-if-swapping",
+        PASS,
+        "return try_to_inc_max_seq(lruvec, seq, swappiness, false);",
+        "return try_to_inc_max_seq(lruvec, seq, 60, false);",
+        "aging-swappiness",
+    ),
     Mutant("async-never", AGING, "return old_left ? VMP_AGE_NO : VMP_AGE_LATER;",
            "return VMP_AGE_NO;"),
     Mutant("not-retired", CONTROL, "\tretire(&old, choice);\n", "", "slow-aging"),
