@@ -220,6 +220,17 @@ MUTANTS = (
         "(writers_throttled ? 0 : VMSCAN_WAIT_WRITEBACK)",
         "(writers_throttled ? VMSCAN_WAIT_WRITEBACK : 0)",
     ),
+    Mutant(
+        "reclaim-flag-stale",
+        VMSCAN,
+        "\t\t\tbool again = vmscan_told(sc, VMSCAN_ASK) && folio_test_writeback(folio) &&\n"
+        "\t\t\t\t     folio_test_reclaim(folio);\n",
+        "\t\t\tstatic bool again;\n\n\t\t\tif (folio_evictable(folio))\n"
+        "\t\t\t\tagain = vmscan_told(sc, VMSCAN_ASK) && folio_test_writeback(folio) &&\n"
+        "\t\t\t\t\tfolio_test_reclaim(folio);\n",
+        "reclaim-flag",
+        series="6.12",
+    ),
     Mutant("batches-not-counted", WRITEBACK, "\t\tflags |= VMSCAN_COUNT;\n", "\t\t{}\n",
            "slow-disk"),  # fmt: skip
     # throttle
