@@ -357,7 +357,7 @@ age_memcg() {
 
 	for ((i = 0; i < $1; i++)); do
 		mapfile -t gens < <(gens_of "$VMP_MEMCG")
-		read -r gens[1] _ <<<"${gens[-1]}"
+		read -r "gens[1]" _ <<<"${gens[-1]}"
 		echo "+ ${gens[0]} 0 ${gens[1]}" >/sys/kernel/debug/lru_gen
 	done
 }
@@ -404,8 +404,8 @@ fs_remove() {
 # need_disk: skip the test in a guest without a disk.
 need_disk() { [[ -b $slow_disk ]] || skip "an empty disk"; }
 
-# slow_new DEVICE|SIZE: a file system at $FS on that disk, which can be slow, or on one of
-# that size that is made of memory. Without a journal, which would be as slow.
+# slow_new DEVICE|SIZE [xfs]: a file system at $FS on that disk, which can be slow, or on one of
+# that size that is made of memory. ext4, without a journal, which would be as slow, or XFS.
 slow_new() {
 	slow_disk=$1
 	if [[ ! -b $slow_disk ]]; then
@@ -414,7 +414,11 @@ slow_new() {
 	fi
 	dmsetup create vmp-slow --noudevsync --table "$(slow_table 0)"
 	dmsetup mknodes vmp-slow
-	mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=0,nodiscard /dev/mapper/vmp-slow
+	if [[ ${2:-} ]]; then
+		mkfs.xfs -q -f -K /dev/mapper/vmp-slow
+	else
+		mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=0,nodiscard /dev/mapper/vmp-slow
+	fi
 	mkdir "$FS"
 	mount -o noatime /dev/mapper/vmp-slow "$FS"
 }

@@ -16,6 +16,7 @@ from vmp.testing.guest_tests import (
     PATIENCE,
     judge_kunit,
     kunit_log,
+    names,
     prepare,
     settings,
     vm,
@@ -235,6 +236,14 @@ MUTANTS = (
            "slow-disk"),  # fmt: skip
     # throttle
     Mutant("no-sleep", PASS, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
+    Mutant("sleeps-without-fs", PASS, "(sc->gfp_mask & io) == io;", "(sc->gfp_mask & io);", "nofs"),
+    Mutant(
+        "sleeps-for-each-node",
+        PASS,
+        "(round.kswapd || sc->batch.slept",
+        "(true || sc->batch.slept",
+        "nofs",
+    ),
     Mutant(
         "kswapd-impatient",
         THROTTLE,
@@ -528,7 +537,7 @@ def caught_by(mutant: Mutant) -> str:
         "--disk",
         "2G:1000",
         *PATIENCE,
-        *(["--numa", "2"] if mutant.test == "numa" else []),
+        *(["--numa", "2"] if mutant.test in names("numa") else []),
     ]
     said = kunit_log("mutant", mutant.test)
     said.unlink(missing_ok=True)
