@@ -3,11 +3,19 @@
 # Who writes to a slow disk: what waits for that may wait for a commit of the journal, and so for who
 # holds it open. Reclaim that may not enter file systems, as all by writers to XFS, does not sleep
 # for writeback by a policy. Nor does any twice at a priority, on however many nodes. The kernel
-# itself has only kswapd sleep for that, and memcgs of version 1.
+# itself has only kswapd sleep for that, and memcgs of version 1. With VARIABLE, which names a module
+# that waits for the flushers as for those: who may not, does not.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_disk
-trap clean_up EXIT
+clean=clean_up
+if [[ ${1:-} ]]; then
+	need_point writeback
+	need_fault_module "$1"
+	load_fault_module
+	clean=fault_clean_up
+fi
+trap '"$clean"' EXIT
 
 mib=96 # for each node, in a memcg of 32 MiB
 events=$instance/events/vmscan
@@ -79,9 +87,14 @@ for event in mm_vmscan_{memcg_reclaim_begin,memcg_reclaim_end,lru_shrink_inactiv
 	echo 1 >"$events/$event/enable"
 done
 set_scan budget continue
-set_throttle feedback memcg
-run
-((status == 0)) || fail "it was to be completed"
-((sleeps)) || fail "nobody has waited for the disk"
+if [[ ${1:-} ]]; then
+	set_throttle feedback stock
+else
+	set_throttle feedback memcg
+	run
+	((status == 0)) || fail "it was to be completed"
+	((sleeps)) || fail "nobody has waited for the disk"
+fi
 run xfs
 ((reclaims)) || fail "all might enter the file system"
+[[ ! ${1:-} ]] || above writeback waits 0 || fail "nobody was to wait"

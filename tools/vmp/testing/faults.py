@@ -16,6 +16,13 @@ IDLE = (
     Edit("idle-one", SCAN, ENDS, SOME.format(1)),
     Edit("idle-32", SCAN, ENDS, SOME.format(32)),
 )
+# Who writes in a memcg of version 2 is waited for as in one of version 1.
+WAITS = Edit(
+    "waits",
+    "module/writeback.c",
+    "VMSCAN_WAKE_FLUSHERS | (writers_throttled ? 0 : VMSCAN_WAIT_WRITEBACK)",
+    "VMSCAN_WAKE_FLUSHERS | VMSCAN_WAIT_WRITEBACK",
+)
 # There is time for what may happen to a request.
 SLOW_AGING = Edit(
     "slow-aging",

@@ -22,6 +22,7 @@ KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 FAULTS = {
     **{edit.name: (f"VMP_FAULT_{edit.name.upper().replace('-', '_')}", edit)
        for edit in faults.IDLE},
+    "nofs-flushers": ("VMP_FAULT_WAITS", faults.WAITS),
     "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
     "left-behind": ("VMP_FAULT_LEFT_BEHIND", faults.LEFT_BEHIND),
 }  # fmt: skip

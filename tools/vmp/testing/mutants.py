@@ -46,10 +46,10 @@ SCAN_6_12 = "module/scan_6_12.c"
 QUEUE, WRITEBACK, THROTTLE = "module/aging_queue.c", "module/writeback.c", "module/throttle.c"
 CONTROL, TRACE = "module/control.c", "module/trace.h"
 VMSCAN, REGISTRY, PASS = "mm/vmscan.c", "mm/vmscan_policy.c", "mm/vmscan_pass.c"
-RMAP = "mm/vmscan_rmap.c"
+RMAP, EVICT = "mm/vmscan_rmap.c", "mm/vmscan_evict.c"
 
 # Files whose code runs only where a kernel has the point.
-OF_POINT = {RMAP: "unmap", "mm/swapfile.c": "unmap", WRITEBACK: "writeback"}
+OF_POINT = {RMAP: "unmap", "mm/swapfile.c": "unmap", WRITEBACK: "writeback", EVICT: "writeback"}
 
 MUTANTS = (
     # flush
@@ -234,6 +234,7 @@ MUTANTS = (
     ),
     Mutant("batches-not-counted", WRITEBACK, "\t\tflags |= VMSCAN_COUNT;\n", "\t\t{}\n",
            "slow-disk"),  # fmt: skip
+    Mutant("waits-without-fs", EVICT, " && !vmscan_may_wait(sc))", " && false)", "nofs-flushers"),
     # throttle
     Mutant("no-sleep", PASS, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
     Mutant("sleeps-without-fs", PASS, "(sc->gfp_mask & io) == io;", "(sc->gfp_mask & io);", "nofs"),
