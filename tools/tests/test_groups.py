@@ -64,7 +64,7 @@ def test_an_edit(tmp_path: Path) -> None:
 
 GROUPS = ("plain", "numa", "slow", "debug", "full")
 EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
-EDITS += [*faults.IDLE, faults.SLOW_AGING, faults.LEFT_BEHIND, faults.OTHER_ABI]
+EDITS += [*faults.IDLE, faults.SLOW_AGING, faults.LEFT_BEHIND, faults.MIRROR, faults.OTHER_ABI]
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)

@@ -193,4 +193,20 @@ static inline void memcg_reclaim(size_t nr_pages)
 	close(fd);
 }
 
+/* What a faulty module has: see mirror.h. */
+static inline int mirror_open(void)
+{
+	int fd = open("/sys/kernel/debug/vmscan_policy/flush/mirror", O_RDWR);
+
+	if (fd < 0)
+		die("mirror");
+	return fd;
+}
+
+static inline void mirror_write(int fd, char what, char *mem)
+{
+	if (pwrite(fd, &what, 1, (uintptr_t)mem) != 1)
+		die("mirror");
+}
+
 #endif /* _GUEST_H */

@@ -3,7 +3,8 @@
  * large CASE FILE CPUS: brings large folios into a state that reclaim has to keep, reclaims them,
  * and tells what has become of each page: in memory or in swap, soft-dirty, write-protected by
  * userfaultfd. Checks the contents, too. What it tells doesn't depend on the policy. On two CPUs,
- * the TLB is flushed later. Without arguments: the names of the cases.
+ * the TLB is flushed later. Without arguments: the names of the cases, but for those that need
+ * the file of mirror.h.
  */
 #include "guest.h"
 
@@ -170,6 +171,11 @@ static int userfault(void)
 }
 
 /* Every third page of the first folios, and all of the last. */
+static bool is_protected(size_t i)
+{
+	return i % 3 == 0 || i >= NR_PAGES - FOLIO;
+}
+
 static void protect(int fd)
 {
 	size_t i;
@@ -180,7 +186,7 @@ static void protect(int fd)
 			.mode = UFFDIO_WRITEPROTECT_MODE_WP,
 		};
 
-		if ((i % 3 == 0 || i >= NR_PAGES - FOLIO) && ioctl(fd, UFFDIO_WRITEPROTECT, &wp))
+		if (is_protected(i) && ioctl(fd, UFFDIO_WRITEPROTECT, &wp))
 			die("UFFDIO_WRITEPROTECT");
 	}
 }
@@ -554,6 +560,98 @@ static void shmem_uffd(void)
 	page_out(mem, NR_PAGES);
 }
 
+static volatile bool held;
+
+static void *reclaim_until_held(void *arg)
+{
+	(void)arg;
+	while (!held)
+		memcg_reclaim(8 * NR_PAGES);
+	return NULL;
+}
+
+/* Returns when a thread's reclaim is held up there. */
+static pthread_t hold(int fd, char where)
+{
+	pthread_t thread = start_thread(reclaim_until_held, NULL);
+
+	/* it may have the other for itself */
+	pin_to_cpu(1);
+	mirror_write(fd, where, mem);
+	held = true;
+	return thread;
+}
+
+/* What was mlocked or protected when reclaim was about to unmap it is that afterwards. */
+static void mlocked_meanwhile(void)
+{
+	int fd = mirror_open();
+	pthread_t thread;
+	size_t i;
+
+	write_all();
+	thread = hold(fd, 'u');
+	if (mlock(mem, NR_PAGES * PAGE))
+		die("mlock");
+	mirror_write(fd, '-', mem);
+	pthread_join(thread, NULL);
+	for (i = 0; i < NR_PAGES; i++)
+		if (!in_memory(i))
+			quit(EXIT_DATA, "page %zu is mlocked, and not in memory", i);
+}
+
+static void protected_meanwhile(void)
+{
+	uint64_t entries[NR_PAGES];
+	int fd = mirror_open();
+	pthread_t thread;
+	size_t i;
+
+	map_shmem();
+	thread = hold(fd, 'u');
+	protect(userfault());
+	mirror_write(fd, '-', mem);
+	pthread_join(thread, NULL);
+	read_entries(entries);
+	for (i = 0; i < NR_PAGES; i++)
+		if (bit(entries[i], ENTRY_WP) != is_protected(i))
+			quit(EXIT_DATA, "the protection of page %zu is lost", i);
+}
+
+/* One folio, which reclaim asks about when it is mlocked. */
+static void checked_meanwhile(void)
+{
+	int fd = mirror_open();
+	pthread_t thread;
+	size_t i;
+
+	for (i = 0; i < NR_PAGES; i++)
+		may_be_zero[i] = i >= FOLIO;
+	for (i = 0; i < FOLIO; i++)
+		write_page(i, 0);
+	thread = hold(fd, 'c');
+	if (mlock(mem, NR_PAGES * PAGE))
+		die("mlock");
+	pthread_join(thread, NULL);
+}
+
+/* What another MMU has accessed is old here. */
+static void accessed_elsewhere(void)
+{
+	uint64_t nr_asked;
+	int fd = mirror_open();
+
+	mirror_write(fd, '-', mem);
+	write_all();
+	if (madvise(mem, NR_PAGES * PAGE, MADV_COLD))
+		die("MADV_COLD");
+	memcg_reclaim(NR_PAGES);
+	if (read(fd, &nr_asked, sizeof(nr_asked)) != sizeof(nr_asked))
+		die("mirror");
+	if (nr_asked <= NR_PAGES)
+		quit(1, "nobody has looked around: %lu pages asked about", nr_asked);
+}
+
 static const struct {
 	const char *name;
 	void (*prepare)(void);
@@ -580,6 +678,10 @@ static const struct {
 	{ "file-private", file_private },
 	{ "shmem", shmem },
 	{ "shmem-uffd", shmem_uffd },
+	{ "mlocked-meanwhile", mlocked_meanwhile },
+	{ "protected-meanwhile", protected_meanwhile },
+	{ "checked-meanwhile", checked_meanwhile },
+	{ "accessed-elsewhere", accessed_elsewhere },
 };
 
 static volatile bool spins;
@@ -594,13 +696,14 @@ static void *spin(void *arg)
 }
 
 #define NR_CASES	(sizeof(cases) / sizeof(*cases))
+#define NR_MIRROR_CASES	4UL	/* the last */
 
 int main(int argc, char **argv)
 {
 	size_t i;
 
 	if (argc != 4) {
-		for (i = 0; i < NR_CASES; i++)
+		for (i = 0; i < NR_CASES - NR_MIRROR_CASES; i++)
 			puts(cases[i].name);
 		return 0;
 	}

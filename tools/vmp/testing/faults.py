@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Faulty builds of the module that tests need."""
 
+from vmp.common import REPO
 from vmp.guest.kernel import Edit
 
 FLUSH, SCAN, AGING, CONTROL = (f"module/{name}.c" for name in "flush scan aging control".split())
@@ -36,6 +37,16 @@ LEFT_BEHIND = Edit(
     CONTROL,
     "\t\tvmscan_policy_publish(&published->ops, NULL);\n\t\tkfree(published);\n",
     "",
+)
+# Another MMU, which can hold reclaim up.
+FLUSH_FILES = "static void flush_create_files(struct dentry *dir)\n{\n\tunsigned int i;\n\n"
+MIRROR = Edit(
+    "mirror",
+    FLUSH,
+    FLUSH_FILES,
+    (REPO / "tools/tests/guest/mirror.h").read_text()
+    + FLUSH_FILES
+    + '\tdebugfs_create_file("mirror", 0600, dir, NULL, &mirror_fops);\n',
 )
 # A module that was built for another kernel's hooks.
 OTHER_ABI = Edit(

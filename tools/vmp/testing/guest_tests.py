@@ -25,6 +25,7 @@ FAULTS = {
     "nofs-flushers": ("VMP_FAULT_WAITS", faults.WAITS),
     "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
     "left-behind": ("VMP_FAULT_LEFT_BEHIND", faults.LEFT_BEHIND),
+    "large-meanwhile": ("VMP_FAULT_MIRROR", faults.MIRROR),
 }  # fmt: skip
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes

@@ -466,6 +466,15 @@ MUTANTS = (
         "(userfaultfd",
         "large",
     ),
+    # As before the lock of the page table.
+    Mutant(
+        "unmap-looks-early",
+        RMAP,
+        "\tDEFINE_FOLIO_VMA_WALK(pvmw, folio, vma, address, unmap->flags",
+        "\tstruct vm_area_struct before = *vma;\n"
+        "\tDEFINE_FOLIO_VMA_WALK(pvmw, folio, &before, address, unmap->flags",
+        "large-meanwhile",
+    ),
     Mutant(
         "unmap-pinned",
         RMAP,
@@ -508,6 +517,20 @@ MUTANTS = (
         "\t\t\treferenced += clear_young(&pvmw, nr);\n",
         "\t\t\tnr = 1;\n\t\t\treferenced += clear_young(&pvmw, nr);\n",
         "large-counts",
+    ),
+    Mutant(
+        "young-primary-alone",
+        RMAP,
+        "others = lru_gen_enabled() && mm_has_notifiers(pvmw->vma->vm_mm)",
+        "others = false",
+        "large-meanwhile",
+    ),
+    Mutant(
+        "young-mlocked",
+        RMAP,
+        "vma->vm_flags & ~VM_LOCKED;",
+        "vma->vm_flags;",
+        "large-meanwhile",
     ),
 )  # fmt: skip
 
