@@ -26,6 +26,7 @@ FAULTS = {
     "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
     "left-behind": ("VMP_FAULT_LEFT_BEHIND", faults.LEFT_BEHIND),
     "large-meanwhile": ("VMP_FAULT_MIRROR", faults.MIRROR),
+    "uffd-move-noio": ("VMP_FAULT_MIRROR", faults.MIRROR),
 }  # fmt: skip
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes

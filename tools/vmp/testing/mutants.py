@@ -67,6 +67,14 @@ MUTANTS = (
         "",
         "uffd-move",
     ),
+    # That is stock's, too.
+    Mutant(
+        "moved-without-flush-noio",
+        "mm/userfaultfd.c",
+        "\tflush_tlb_batched_pending(mm);\n",
+        "",
+        "uffd-move-noio",
+    ),
     Mutant(
         "group-doubled",
         REGISTRY,
