@@ -27,7 +27,7 @@ enum vmp_flush_stat {
 	STAT_DEFERRED,		/* folios that have waited for a flush */
 	STAT_CALLS,		/* reclaim calls in which a folio has */
 	STAT_BATCHES,		/* groups of such folios */
-	STAT_FLUSHES,		/* ... that had to flush dirty TLB entries */
+	STAT_FLUSHES,		/* ... that had something to flush */
 	STAT_MAPPED,		/* folios kept: mapped again by then */
 	STAT_GONE,		/* ... out of the swap cache by then */
 	NR_FLUSH_STATS,

@@ -223,9 +223,8 @@ static void stay(struct vmscan_flush *flush)
 void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *folio_list,
 		      struct vmscan_span *span)
 {
-	unsigned int answer;
-
 	struct vmscan_call call = { .nid = nid };
+	unsigned int answer;
 
 	*flush = (struct vmscan_flush) {
 		.list = folio_list,
@@ -287,7 +286,7 @@ static void begin_group(struct vmscan_flush *flush)
 {
 	struct vmscan_group *group = &flush->group;
 
-	group->flushed = current->tlb_ubc.writable;
+	group->flushed = current->tlb_ubc.flush_required;
 	scoped_guard(rcu) {
 		/* until the end, when none of them may be left */
 		group->memcg = folio_memcg(lru_to_folio(&flush->waiting));
@@ -297,7 +296,8 @@ static void begin_group(struct vmscan_flush *flush)
 		if (group->ops && group->ops->flush_begin)
 			group->ops->flush_begin(group, &flush->kept.note);
 	}
-	try_to_unmap_flush_dirty();
+	/* Clean entries, too: the call may end without a flush, and free what they mapped. */
+	try_to_unmap_flush();
 	list_splice_init(&flush->waiting, flush->list);
 	flush->second = true;
 }

@@ -92,7 +92,7 @@ bool vmscan_flush_keep(struct vmscan_flush *flush, struct folio *folio);
 /* True if there is more on the list now, which was empty. Only with @flush->size. */
 bool vmscan_flush_next(struct vmscan_flush *flush);
 
-/* The folio was unmapped. Not behind the branch, which may go on or off meanwhile. */
+/* The folio was unmapped, in part maybe. Not behind the branch: that may go on or off. */
 static inline void vmscan_flush_unmapped(struct vmscan_flush *flush, struct folio *folio)
 {
 	if (!IS_ENABLED(CONFIG_VMSCAN_POLICY) || likely(!flush->size))

@@ -56,7 +56,7 @@ MUTANTS = (
     Mutant(
         "no-flush",
         REGISTRY,
-        "\ttry_to_unmap_flush_dirty();\n",
+        "\ttry_to_unmap_flush();\n",
         "\tcurrent->tlb_ubc.writable = false;\n",
         "lostwrite-anon",
     ),
