@@ -476,7 +476,8 @@ def build_module(kernel: Path, *edits: Edit) -> Path:
     directory = MODULE / "-".join([base.name, *(edit.name for edit in edits)])
     with locked(MODULE / f"{directory.name}.lock"):
         if base != directory and base.exists() and not directory.exists():
-            copy_build(base, directory)
+            with locked(MODULE / f"{base.name}.lock"):  # another program may be building it
+                copy_build(base, directory)
         directory.mkdir(exist_ok=True)
         # By content and without times: a file that changed is newer than its object.
         keep = ("*.o", "*.ko", ".*.cmd", "*.mod", "*.mod.c", ".module-common*", "modules.order")
