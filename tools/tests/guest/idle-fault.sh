@@ -37,8 +37,9 @@ if [[ ${2:-} ]]; then
 	truncate -s 64M "$FS/data"
 	exec {said}< <(in_memcg "$BIN/hold" 128)
 	read -ru "$said" _ || fail "the memory can't be held"
-	# What it holds is not young any more then, and older than all files.
+	# What it holds is not young any more then, and comes before all files.
 	age_memcg 3
+	echo 200 >/proc/sys/vm/swappiness
 fi
 load_fault_module
 set_scan budget continue

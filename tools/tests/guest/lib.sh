@@ -500,6 +500,7 @@ load_end() {
 floor_before=$(<"$POLICY/scan/floor")
 defrag_before=$(chosen "$THP/defrag")
 limits_before="$(</proc/sys/vm/dirty_ratio) $(</proc/sys/vm/dirty_background_ratio)"
+swappiness_before=$(</proc/sys/vm/swappiness)
 
 # Leave the guest as the test found it, whatever it did.
 clean_up() {
@@ -512,6 +513,7 @@ clean_up() {
 	fs_remove
 	# shellcheck disable=SC2086 # two words
 	set_dirty_limits $limits_before
+	echo "$swappiness_before" >/proc/sys/vm/swappiness
 	set_policy stock
 	set_scan stock continue
 	set_throttle stock stock
