@@ -7,6 +7,7 @@
 /* The reclaimers' side of the registry, as in the private mm/vmscan_policy.h. */
 DECLARE_STATIC_KEY_FALSE(vmscan_flush_key);
 unsigned int vmscan_throttle_ask(struct vmscan_round *round);
+bool vmscan_may_wait(gfp_t gfp_mask);
 
 struct vmscan_kept {
 	u64 number;

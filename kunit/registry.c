@@ -314,10 +314,31 @@ static void reader_inside_test(struct kunit *test)
 	}
 }
 
+/* Who may sleep until something is written. */
+static void may_wait_test(struct kunit *test)
+{
+	void *transaction = current->journal_info;
+
+	KUNIT_EXPECT_TRUE(test, vmscan_may_wait(GFP_KERNEL));
+	/* as all writers to XFS */
+	KUNIT_EXPECT_TRUE(test, vmscan_may_wait(GFP_NOFS));
+	KUNIT_EXPECT_FALSE(test, vmscan_may_wait(GFP_NOIO));
+
+	current->journal_info = &transaction;
+	KUNIT_EXPECT_FALSE(test, vmscan_may_wait(GFP_NOFS));
+	current->journal_info = transaction;
+
+	/* as by PR_SET_IO_FLUSHER */
+	current->flags |= PF_LOCAL_THROTTLE;
+	KUNIT_EXPECT_FALSE(test, vmscan_may_wait(GFP_KERNEL));
+	current->flags &= ~PF_LOCAL_THROTTLE;
+}
+
 static struct kunit_case registry_cases[] = {
 	KUNIT_CASE(invalid_test),
 	KUNIT_CASE(publish_test),
 	KUNIT_CASE(note_test),
+	KUNIT_CASE(may_wait_test),
 	KUNIT_CASE(bypass_test),
 	KUNIT_CASE_SLOW(branch_test),
 	KUNIT_CASE(branch_race_test),

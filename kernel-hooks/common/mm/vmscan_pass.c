@@ -90,13 +90,6 @@ noinline bool vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *s
 
 #endif /* CONFIG_LRU_GEN */
 
-bool vmscan_may_wait(const struct scan_control *sc)
-{
-	const gfp_t io = __GFP_FS | __GFP_IO;
-
-	return !sc->hibernation_mode && current_may_throttle() && (sc->gfp_mask & io) == io;
-}
-
 noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc,
 			      unsigned long nr_reclaimed)
 {
@@ -127,7 +120,7 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		set_bit(LRUVEC_NODE_CONGESTED, marks);
 	if (flags & VMSCAN_SLEEP_WRITEBACK) {
 		/* a direct reclaimer comes by all nodes at each priority */
-		if (vmscan_may_wait(sc) &&
+		if (!sc->hibernation_mode && vmscan_may_wait(sc->gfp_mask) &&
 		    (round.kswapd || sc->batch.slept != sc->priority + 1)) {
 			sc->batch.slept = sc->priority + 1;
 			vmscan_before_sleep(sc);

@@ -489,3 +489,14 @@ unsigned int vmscan_throttle_ask(struct vmscan_round *round)
 	return round->ops && round->ops->throttle ? round->ops->throttle(round) : 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmscan_throttle_ask);
+
+bool vmscan_may_wait(gfp_t gfp_mask)
+{
+	/*
+	 * A commit may wait for who has a transaction open, and writeback for the commit. Without
+	 * __GFP_FS alone there may be none: all writers to XFS are, who need to be slowed down.
+	 */
+	return (gfp_mask & __GFP_IO) && !current->journal_info &&
+	       !(current->flags & PF_LOCAL_THROTTLE);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmscan_may_wait);

@@ -187,7 +187,7 @@ unsigned int vmscan_throttle_ask(struct vmscan_round *round);
 /* In vmscan_pass.c: asks what follows a round over a node, and does it. */
 void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc,
 		     unsigned long nr_reclaimed);
-/* There, too: may the task sleep until something is written? */
-bool vmscan_may_wait(const struct scan_control *sc);
+/* May the task sleep until something is written? Not if it may hold that up itself. */
+bool vmscan_may_wait(gfp_t gfp_mask);
 
 #endif /* _MM_VMSCAN_POLICY_H */

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Who writes to a slow disk: what waits for that may wait for a commit of the journal, and so for who
-# holds it open. Reclaim that may not enter file systems, as all by writers to XFS, does not sleep
-# for writeback by a policy. Nor does any twice at a priority, on however many nodes. The kernel
-# itself has only kswapd sleep for that, and memcgs of version 1. With VARIABLE, which names a module
-# that waits for the flushers as for those: who may not, does not.
+# Who writes to a slow disk sleeps for it, by a policy, in reclaim: also who may not enter file
+# systems there, as all writers to XFS, but nobody twice at a priority, on however many nodes. Those
+# whom the disk itself may need, by PR_SET_IO_FLUSHER, don't. The kernel has only kswapd sleep for
+# writeback, and memcgs of version 1. With VARIABLE, which names a module that waits for the flushers
+# as for those: the same.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_disk
@@ -19,20 +19,21 @@ trap '"$clean"' EXIT
 
 mib=96 # for each node, in a memcg of 32 MiB
 events=$instance/events/vmscan
-# __GFP_FS
+# __GFP_IO, __GFP_FS
+io=0x40
 fs=0x80
 
-# judge: of the trace, how many reclaims might not enter file systems, how many of these slept for
+# judge: of the trace, how many reclaims might not do what is asked for, how often these slept for
 # writeback, how often others did, and how often twice at a priority.
 judge() {
 	awk '
 		{ task = $1 }
 		/ mm_vmscan_memcg_reclaim_begin: / {
-			nofs[task] = 1
+			without[task] = 1
 			reclaims++
 		}
 		/ mm_vmscan_memcg_reclaim_end: / {
-			delete nofs[task]
+			delete without[task]
 			delete slept[task]
 		}
 		match($0, / priority=[0-9]+/) {
@@ -42,25 +43,38 @@ judge() {
 			priority[task] = at
 		}
 		/ mm_vmscan_throttled: .*VMSCAN_THROTTLE_WRITEBACK/ && !/ kswapd/ {
-			if (task in nofs)
-				wrong++
+			if (task in without)
+				inside++
 			else
 				sleeps++
 			twice += slept[task]++ > 0
 		}
-		END { print reclaims + 0, wrong + 0, sleeps + 0, twice + 0 }' "$instance/trace"
+		END { print reclaims + 0, inside + 0, sleeps + 0, twice + 0 }' "$instance/trace"
 }
 
-# run [xfs]: writers on all nodes.
-run() {
-	local started=${EPOCHREALTIME/./} node writers=()
+# PR_SET_IO_FLUSHER
+flusher='import ctypes, os, sys
+if ctypes.CDLL(None).prctl(57, 1, 0, 0, 0):
+    raise SystemExit("no PR_SET_IO_FLUSHER")
+os.execvp(sys.argv[1], sys.argv[1:])'
 
-	slow_new "$slow_disk" "$@"
+# run WHAT FLAG [COMMAND...]: writers on all nodes, to WHAT, by that command; tells reclaims without
+# the flag from others.
+run() {
+	local started=${EPOCHREALTIME/./} node writers=() what=$1
+
+	echo "!(gfp_flags & $2)" >"$events/mm_vmscan_memcg_reclaim_begin/filter"
+	shift 2
+	if [[ $what == xfs ]]; then
+		slow_new "$slow_disk" xfs
+	else
+		slow_new "$slow_disk"
+	fi
 	slow_load "$(slow_table 1000)"
 	memcg_new 32M
 	echo >"$instance/trace"
 	for node in /sys/devices/system/node/node[0-9]*; do
-		in_memcg taskset -c "$(<"$node/cpulist")" \
+		in_memcg taskset -c "$(<"$node/cpulist")" "$@" \
 			dd if=/dev/zero of="$FS/${node##*/}" bs=64K count=$((mib * 16)) status=none &
 		writers+=($!)
 	done
@@ -68,21 +82,20 @@ run() {
 	for node in "${writers[@]}"; do
 		wait "$node" || status=$?
 	done
-	read -r reclaims wrong sleeps twice < <(judge)
-	echo "${1:-ext4}: status $status after $(((${EPOCHREALTIME/./} - started) / 1000)) ms," \
+	read -r reclaims inside sleeps twice < <(judge)
+	echo "$what: status $status after $(((${EPOCHREALTIME/./} - started) / 1000)) ms," \
 		"$(xargs <"$VMP_MEMCG/memory.events")"
-	echo "$reclaims reclaims without the file system, which slept $wrong times for writeback; others" \
-		"slept $sleeps times, $twice of these again at a priority"
+	echo "$reclaims reclaims without the flag, which slept $inside times for writeback; others" \
+		"slept $sleeps times, $twice of all again at a priority"
 	memcg_remove
 	slow_remove
-	((!wrong)) || fail "reclaim slept that may hold up what it waits for"
+	((reclaims)) || fail "all have the flag"
 	((!twice)) || fail "reclaim slept twice at a priority"
 }
 
 raise_dirty_limits
 mkdir "$instance"
 echo 16384 >"$instance/buffer_size_kb"
-echo "!(gfp_flags & $fs)" >"$events/mm_vmscan_memcg_reclaim_begin/filter"
 for event in mm_vmscan_{memcg_reclaim_begin,memcg_reclaim_end,lru_shrink_inactive,throttled}; do
 	echo 1 >"$events/$event/enable"
 done
@@ -91,10 +104,11 @@ if [[ ${1:-} ]]; then
 	set_throttle feedback stock
 else
 	set_throttle feedback memcg
-	run
+	run xfs "$fs"
 	((status == 0)) || fail "it was to be completed"
-	((sleeps)) || fail "nobody has waited for the disk"
+	((inside)) || fail "nobody has waited for the disk"
 fi
-run xfs
-((reclaims)) || fail "all might enter the file system"
+# They may be killed: nothing slows them down.
+run flusher "$io" python3 -c "$flusher"
+((!inside)) || fail "a task slept that the disk may need"
 [[ ! ${1:-} ]] || above writeback waits 0 || fail "nobody was to wait"

@@ -242,10 +242,13 @@ MUTANTS = (
     ),
     Mutant("batches-not-counted", WRITEBACK, "\t\tflags |= VMSCAN_COUNT;\n", "\t\t{}\n",
            "slow-disk"),  # fmt: skip
-    Mutant("waits-without-fs", EVICT, " && !vmscan_may_wait(sc))", " && false)", "nofs-flushers"),
+    Mutant("waits-anyway", EVICT, "if (vmscan_may_wait(sc->gfp_mask))", "if (true)",
+           "nofs-flushers"),
     # throttle
     Mutant("no-sleep", PASS, "if (flags & VMSCAN_SLEEP_WRITEBACK)", "if (false)", "slow-disk"),
-    Mutant("sleeps-without-fs", PASS, "(sc->gfp_mask & io) == io;", "(sc->gfp_mask & io);", "nofs"),
+    Mutant("sleeps-without-io", REGISTRY, "return (gfp_mask & __GFP_IO) && ", "return "),
+    Mutant("sleeps-in-transaction", REGISTRY, " && !current->journal_info &&", " &&"),
+    Mutant("sleeps-anyway", PASS, "vmscan_may_wait(sc->gfp_mask) &&", "true &&", "nofs"),
     Mutant(
         "sleeps-for-each-node",
         PASS,

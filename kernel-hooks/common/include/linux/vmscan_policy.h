@@ -263,7 +263,7 @@ struct vmscan_evicted {
  * @root_reclaim: on behalf of the whole machine, else of a memory cgroup
  * @kswapd: the node's kswapd reclaims, else a task that allocates or was told to
  * @proactive: it was told to, by memory.reclaim
- * @may_enter_fs: it may wait for file systems and their I/O: it holds none of their locks
+ * @may_enter_fs: it may wait for file systems: it holds none of their locks
  * @congested: the node has the mark VMSCAN_MARK_CONGESTED
  * @nr_reclaimed: pages reclaimed, those of slab caches too
  * @nr_write_pending: pages of the node that are dirty or under writeback now
@@ -351,8 +351,8 @@ struct vmscan_walk {
  * @throttle: what follows when reclaim has gone over a node once. In reclaim of a memory
  *	cgroup it comes before what the kernel itself decides; in root reclaim by the
  *	multi-gen LRU the kernel decides nothing; not asked in that by the classic LRU.
- *	Tasks that others' writing depends on never sleep, and hibernation does not; nor does a
- *	direct reclaimer for writeback that may not wait for file systems.
+ *	Tasks that others' writing depends on never sleep, and hibernation does not; nor does,
+ *	for writeback, who may not do I/O or has a file system's transaction open.
  * @unmap_ptes: how many page-table entries of a large folio may be unmapped at once, before
  *	reclaim does so; up to 1 for stock. A batch has one page table, one VMA, and entries
  *	that are alike; what is unusual is unmapped one by one. A batch of MADV_FREE folios'
