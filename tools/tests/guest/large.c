@@ -565,6 +565,7 @@ static volatile bool held;
 static void *reclaim_until_held(void *arg)
 {
 	(void)arg;
+	pin_to_cpu(0);
 	while (!held)
 		memcg_reclaim(8 * NR_PAGES);
 	return NULL;
@@ -573,11 +574,13 @@ static void *reclaim_until_held(void *arg)
 /* Returns when a thread's reclaim is held up there. */
 static pthread_t hold(int fd, char where)
 {
-	pthread_t thread = start_thread(reclaim_until_held, NULL);
+	pthread_t thread;
 
 	/* it may have the other for itself */
 	pin_to_cpu(1);
 	mirror_write(fd, where, mem);
+	thread = start_thread(reclaim_until_held, NULL);
+	mirror_write(fd, 'w', mem);
 	held = true;
 	return thread;
 }

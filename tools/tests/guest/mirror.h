@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Part of a faulty module/flush.c: another MMU, which has the pages of the process that opens
- * flush/mirror, and has accessed all of them. Reclaim asks it, and so can be held up: the
- * write of an UNMAP or a CHECK returns when the next one is. What counts is the PMD of the
- * address that it is written at: threads' stacks are large folios, too.
+ * flush/mirror, and has accessed all of them. Reclaim asks it, and so can be held up once, at
+ * what is written; the write of a WAIT returns when it is. What counts is the PMD of the address
+ * that it is written at: threads' stacks are large folios, too.
  */
 #include <linux/completion.h>
 #include <linux/fs.h>
@@ -13,6 +13,7 @@
 
 #define UNMAP	'u'	/* before the lock of the page table, until something else is written */
 #define CHECK	'c'	/* under that lock, until the VMA is mlocked */
+#define WAIT	'w'
 
 struct mirror {
 	struct mmu_notifier notifier;
@@ -100,15 +101,18 @@ static ssize_t mirror_write(struct file *file, const char __user *buf, size_t le
 
 	if (get_user(what, buf))
 		return -EFAULT;
-	mirror->pmd = *pos >> PMD_SHIFT;
-	if (what != UNMAP && what != CHECK) {
-		complete(&mirror->released);
-		return len;
-	}
-	mirror->idle = what == UNMAP;	/* or nothing would be unmapped */
-	WRITE_ONCE(mirror->hold, what);
+	if (what == WAIT)
+		return wait_for_completion_killable(&mirror->held) ?: len;
 
-	return wait_for_completion_killable(&mirror->held) ?: len;
+	mirror->pmd = *pos >> PMD_SHIFT;
+	if (what == UNMAP || what == CHECK) {
+		mirror->idle = what == UNMAP;	/* or nothing would be unmapped */
+		WRITE_ONCE(mirror->hold, what);
+	} else {
+		complete(&mirror->released);
+	}
+
+	return len;
 }
 
 static ssize_t mirror_read(struct file *file, char __user *buf, size_t len, loff_t *pos)

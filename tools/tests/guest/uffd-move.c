@@ -181,6 +181,7 @@ static void move_while_held(int fd, int pagemap, int mirror)
 	paused = false;
 	for (times = 0; times < 8; times++) {
 		mirror_write(mirror, 'u', others);
+		mirror_write(mirror, 'w', others);
 		/* what has no TLB entry is brought back */
 		wait_for_writer();
 		find_unmapped(pagemap);
