@@ -116,18 +116,10 @@ enum vmp_age vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pa
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_aging_decide);
 
-/* Return: the id of the aging, 0 if none is needed. */
-static u32 trace_begin(const struct vmp_where *where, bool async, u64 before)
+static void trace_begin(const struct vmp_where *where, bool async, u64 before)
 {
-	u32 id;
-
-	if (!trace_aging_begin_enabled() && !trace_aging_end_enabled())
-		return 0;
-
-	id = vmp_trace_id();
-	trace_aging_begin(where, vmp_own_id(id), async, before);
-
-	return id;
+	if (trace_aging_begin_enabled() || trace_aging_end_enabled())
+		trace_aging_begin(where, vmp_begin_id(VMP_SPAN_AGING), async, before);
 }
 
 /* Tells vmp_scan_end() where the first aging was. */
@@ -151,7 +143,7 @@ void vmp_aging_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note)
 						 pass->memcg, pass->nid);
 
 	note->before = pass->max_seq;
-	note->aging_id = trace_begin(&where, false, pass->max_seq);
+	trace_begin(&where, false, pass->max_seq);
 }
 
 /**
@@ -163,6 +155,7 @@ void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note
 {
 	const struct vmp_set *set = to_vmp_set(pass->ops);
 	struct vmp_where where;
+	u64 before;
 
 	if (pass->last != VMSCAN_AGE)
 		return;
@@ -174,8 +167,10 @@ void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note
 		note_aged(pass, note);
 	if (trace_aging_end_enabled()) {
 		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
-		trace_aging_end(&where, vmp_own_id(note->aging_id), false, note->before,
-				note->before + pass->progress);
+		/* void if another set has come in */
+		before = note->before ?: pass->max_seq - pass->progress;
+		trace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), false, before,
+				before + pass->progress);
 	}
 }
 
@@ -233,19 +228,19 @@ static void age_request(const struct vmp_aging_request *request)
 		.nid = request->nid,
 	};
 	bool aged;
-	u32 id;
 
 	if (!mem_cgroup_online(request->memcg)) {
 		count_stat(STAT_OFFLINE);
 		return;
 	}
 
-	id = trace_begin(&where, true, request->max_seq);
+	trace_begin(&where, true, request->max_seq);
 	aged = vmscan_age_memcg(request->memcg, request->nid, request->max_seq,
 				request->swappiness);
 	count_stat(aged ? STAT_ASYNC : STAT_STALE);
-	trace_aging_end(&where, vmp_own_id(id), true, request->max_seq,
-			request->max_seq + aged);
+	if (trace_aging_end_enabled())
+		trace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), true, request->max_seq,
+				request->max_seq + aged);
 }
 
 static void async_retire(void)

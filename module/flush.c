@@ -59,7 +59,6 @@ static unsigned int batch_group(const struct vmscan_call *call)
 	return READ_ONCE(max_folios) | (READ_ONCE(span) ? VMSCAN_FLUSH_SPAN : 0);
 }
 
-/* The note has the id of the batch. */
 static void batch_begin(const struct vmscan_group *group, struct vmscan_note *note)
 {
 	struct vmp_where where;
@@ -68,8 +67,8 @@ static void batch_begin(const struct vmscan_group *group, struct vmscan_note *no
 		return;
 
 	where = vmp_where(group->ops, VMP_FLUSH_BATCH, group->memcg, group->nid);
-	note->words[0] = vmp_own_id(vmp_trace_id());
-	trace_flush_batch_begin(&where, note->words[0], group->nr_folios, group->nr_pages);
+	trace_flush_batch_begin(&where, vmp_begin_id(VMP_SPAN_FLUSH), group->nr_folios,
+				group->nr_pages);
 }
 
 static void batch_end(const struct vmscan_group *group, struct vmscan_note *note)
@@ -89,7 +88,7 @@ static void batch_end(const struct vmscan_group *group, struct vmscan_note *note
 		return;
 
 	where = vmp_where(group->ops, VMP_FLUSH_BATCH, group->memcg, group->nid);
-	trace_flush_batch_end(&where, note->words[0], group);
+	trace_flush_batch_end(&where, vmp_end_id(VMP_SPAN_FLUSH), group);
 }
 
 /* A group that began with another set is counted and traced to its end. */

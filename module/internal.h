@@ -189,9 +189,7 @@ enum vmp_end {
 
 /**
  * struct vmp_pass_note - what is known of a pass from one step to the next
- * @id: of the pass, for vmp_own_id(); 0: its begin was not traced
- * @aging_id: of the last aging, likewise
- * @before: the youngest generation before it
+ * @before: the youngest generation before the last aging
  * @budget: for the loop of 6.12, until it ages: what it may scan, as settled last
  * @scan: the loop that made the last step
  * @to_age: for the loop of 6.12: that was to age
@@ -199,8 +197,6 @@ enum vmp_end {
  * @batches_before: batches of the pass before that
  */
 struct vmp_pass_note {
-	u32 id;
-	u32 aging_id;
 	union {
 		u32 before;
 		u32 budget;
@@ -381,8 +377,17 @@ void vmp_show_counters(struct seq_file *m, const char *const *names,
 		       const u64 __percpu *counters, unsigned int nr);
 
 /* trace.c */
-u32 vmp_trace_id(void);
-u64 vmp_own_id(u32 id);
+/* What begins and ends, in trace events. */
+enum vmp_span {
+	VMP_SPAN_FLUSH,
+	VMP_SPAN_SCAN,
+	VMP_SPAN_AGING,
+	VMP_SPAN_THROTTLE,
+	VMP_NR_SPANS,
+};
+
+u64 vmp_begin_id(enum vmp_span span);
+u64 vmp_end_id(enum vmp_span span);
 u64 vmp_cgroup_id(struct mem_cgroup *memcg);
 struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, u32 policy,
 			   struct mem_cgroup *memcg, int nid);

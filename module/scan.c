@@ -161,8 +161,7 @@ static void count_pass(const struct vmscan_pass *pass, unsigned long budget,
 	add_stat(STAT_RESCUED, pass->stock_follows);
 }
 
-static void trace_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note,
-			u64 budget)
+static void trace_begin(const struct vmscan_pass *pass, u64 budget)
 {
 	struct vmp_where where;
 
@@ -170,12 +169,10 @@ static void trace_begin(const struct vmscan_pass *pass, struct vmp_pass_note *no
 		return;
 
 	where = vmp_where(pass->ops, to_vmp_set(pass->ops)->scan, pass->memcg, pass->nid);
-	note->id = vmp_trace_id();
-	trace_scan_begin(&where, vmp_own_id(note->id), budget, pass->priority);
+	trace_scan_begin(&where, vmp_begin_id(VMP_SPAN_SCAN), budget, pass->priority);
 }
 
-static void trace_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
-		      u64 budget, enum vmp_end end)
+static void trace_end(const struct vmscan_pass *pass, u64 budget, enum vmp_end end)
 {
 	struct vmp_where where;
 
@@ -183,7 +180,7 @@ static void trace_end(const struct vmscan_pass *pass, const struct vmp_pass_note
 		return;
 
 	where = vmp_where(pass->ops, to_vmp_set(pass->ops)->scan, pass->memcg, pass->nid);
-	trace_scan_end(&where, vmp_own_id(note->id), pass, budget, end);
+	trace_scan_end(&where, vmp_end_id(VMP_SPAN_SCAN), pass, budget, end);
 }
 
 /* "budget" alone has one. */
@@ -223,7 +220,7 @@ static u64 budget_step(const struct vmscan_pass *pass, struct vmscan_note *words
 	budget = pass_budget(pass, note);
 	vmp_aging_result(pass, note);
 	if (pass->last == VMSCAN_STOCK)
-		trace_begin(pass, note, budget);
+		trace_begin(pass, budget);
 
 	if (pass_end(pass, note, budget) != VMP_GO_ON)
 		return VMSCAN_STEP(VMSCAN_END, 0, 0);
@@ -247,7 +244,7 @@ static u64 step_6_12(const struct vmscan_pass *pass, struct vmscan_note *words)
 	vmp_aging_result(pass, note);
 	step = vmp_scan_6_12_step(pass, note, mem_cgroup_online(pass->memcg));
 	if (begins)
-		trace_begin(pass, note, pass_budget(pass, note));
+		trace_begin(pass, pass_budget(pass, note));
 	if (VMSCAN_STEP_ACTION(step) == VMSCAN_AGE)
 		vmp_aging_begin(pass, note);
 
@@ -268,7 +265,7 @@ static bool pass_ended(const struct vmscan_pass *pass, struct vmscan_note *words
 	else if (end == VMP_GO_ON)
 		end = VMP_END_NOTHING;
 	count_pass(pass, budget, end);
-	trace_end(pass, note, budget, end);
+	trace_end(pass, budget, end);
 
 	return note->aged;
 }

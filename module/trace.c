@@ -12,27 +12,48 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/**
- * vmp_trace_id() - an id for something that begins now
- *
- * Return: one that the task has not had for long; not 0.
+/*
+ * What tasks have begun, by kind; a task does one of each at a time. Its end may be told to another
+ * set than its beginning, whose notes are void. Two tasks whose place is the same lose an id.
  */
-u32 vmp_trace_id(void)
-{
-	static atomic_t last = ATOMIC_INIT(0);
+static u64 begun[VMP_NR_SPANS][1024];
 
-	return (u32)atomic_inc_return(&last) ?: 1;
+static u64 *begun_id(enum vmp_span span)
+{
+	return &begun[span][current->pid % ARRAY_SIZE(begun[span])];
 }
 
 /**
- * vmp_own_id() - the id as trace events show it
- * @id: of the current task's, or 0
+ * vmp_begin_id() - an id for something that the current task begins
+ * @span: its kind
  *
- * Return: one that no other task has; 0 for 0.
+ * Return: one that no other task has, and that this one has not had for long.
  */
-u64 vmp_own_id(u32 id)
+u64 vmp_begin_id(enum vmp_span span)
 {
-	return id ? (u64)current->pid << 32 | id : 0;
+	static atomic_t last = ATOMIC_INIT(0);
+	u64 id = (u64)current->pid << 32 | ((u32)atomic_inc_return(&last) ?: 1);
+
+	WRITE_ONCE(*begun_id(span), id);
+
+	return id;
+}
+
+/**
+ * vmp_end_id() - the id of what the current task ends
+ * @span: its kind
+ *
+ * Return: that of its beginning; 0 if this was not traced.
+ */
+u64 vmp_end_id(enum vmp_span span)
+{
+	u64 id = READ_ONCE(*begun_id(span));
+
+	if (id >> 32 != current->pid)
+		return 0;
+	WRITE_ONCE(*begun_id(span), 0);
+
+	return id;
 }
 
 /**
@@ -84,16 +105,8 @@ static u64 task_cgroup_id(void)
 
 /*
  * Where a task begins to sleep the kernel has no tracepoint, and none of our code runs:
- * a probe, set while one of the two events is on. A task sleeps once at a time, so the
- * id of the last beginning with the task's pid in it is that of its end.
+ * a probe, set while one of the two events is on.
  */
-static u64 throttled_ids[1024];
-
-static u64 *throttled_id(void)
-{
-	return &throttled_ids[current->pid % ARRAY_SIZE(throttled_ids)];
-}
-
 static struct vmp_where throttled_where(int nid)
 {
 	struct vmp_where where = {
@@ -111,10 +124,8 @@ static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 	struct pglist_data *pgdat = (void *)regs_get_kernel_argument(regs, 0);
 	u32 reason = regs_get_kernel_argument(regs, 1);
 	struct vmp_where where = throttled_where(pgdat->node_id);
-	u64 id = vmp_own_id(vmp_trace_id());
 
-	WRITE_ONCE(*throttled_id(), id);
-	trace_throttle_begin(&where, id, reason);
+	trace_throttle_begin(&where, vmp_begin_id(VMP_SPAN_THROTTLE), reason);
 
 	return 0;
 }
@@ -155,12 +166,10 @@ void vmp_throttle_untrace(void)
 void vmp_trace_throttled(int nid, u32 reason, u32 us)
 {
 	struct vmp_where where;
-	u64 id;
 
 	if (!trace_throttle_end_enabled())
 		return;
 
 	where = throttled_where(nid);
-	id = READ_ONCE(*throttled_id());
-	trace_throttle_end(&where, id >> 32 == current->pid ? id : 0, reason, us);
+	trace_throttle_end(&where, vmp_end_id(VMP_SPAN_THROTTLE), reason, us);
 }

@@ -348,9 +348,8 @@ MUTANTS = (
     Mutant(
         "end-not-traced",
         AGING,
-        "\ttrace_aging_end(&where, vmp_own_id(id), true, request->max_seq,\n"
-        "\t\t\trequest->max_seq + aged);\n",
-        "",
+        "\tif (trace_aging_end_enabled())\n\t\ttrace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), true,",
+        "\tif (false)\n\t\ttrace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), true,",
         "trace",
     ),
     Mutant("wrong-field-traced", TRACE, "__entry->mapped = group->nr_mapped;",
