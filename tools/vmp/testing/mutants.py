@@ -348,8 +348,8 @@ MUTANTS = (
     Mutant(
         "end-not-traced",
         AGING,
-        "\tif (trace_aging_end_enabled())\n\t\ttrace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), true,",
-        "\tif (false)\n\t\ttrace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), true,",
+        "\tif (trace_aging_end_enabled())\n\t\ttrace_aging_end(&where, vmp_end_id",
+        "\tif (false)\n\t\ttrace_aging_end(&where, vmp_end_id",
         "trace",
     ),
     Mutant("wrong-field-traced", TRACE, "__entry->mapped = group->nr_mapped;",
