@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A module that goes and leaves its set in force, under a load that reclaims: the kernel takes the
-# set back, says so, and another module can publish its own.
+# set back, says so, and another module can publish its own. What the set was in is leaked, as kmemleak
+# would tell on the debug kernel.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_fault_module VMP_FAULT_LEFT_BEHIND
