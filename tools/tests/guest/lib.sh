@@ -370,6 +370,35 @@ in_memcg() {
 	)
 }
 
+# fill_memcgs N MIB: so much anonymous memory and of files in N memcgs together. The memory has not
+# been used since, and files were read twice: inactive files would be all that is taken.
+fill_memcgs() {
+	local i
+
+	echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
+	for ((i = 0; i < $1; i++)); do
+		mkdir "$VMP_MEMCG/$i"
+		truncate -s $(($2 * 1024 / $1))K "$FS/$i"
+	done
+	exec {said}< <(exec python3 -c "import mmap, signal
+kept = []
+for i in range($1):
+    with open(f'$VMP_MEMCG/{i}/cgroup.procs', 'w') as file:
+        file.write('0')
+    memory = mmap.mmap(-1, ($2 << 20) // $1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.write(b'x' * len(memory))
+    kept.append(memory)
+    for _ in range(2):
+        with open(f'$FS/{i}', 'rb', 0) as file:
+            while file.read(1 << 16):
+                pass
+with open('/proc/self/clear_refs', 'w') as file:
+    file.write('1')
+print('has it', flush=True)
+signal.pause()")
+	read -ru "$said" _ || fail "the memory can't be taken"
+}
+
 swap_new() {
 	echo 1G >/sys/block/zram0/disksize
 	mkswap /dev/zram0 >/dev/null

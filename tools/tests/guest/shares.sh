@@ -21,36 +21,6 @@ if full; then
 	memcgs=200
 fi
 
-# fill MEMCGS MIB: so much of either kind in all of them together. Anonymous memory has not been
-# used since, and files have been read twice: inactive files would be all that is taken.
-fill() {
-	local i
-
-	memcg_new
-	echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
-	for ((i = 0; i < $1; i++)); do
-		mkdir "$VMP_MEMCG/$i"
-		truncate -s $(($2 * 1024 / $1))K "$FS/$i"
-	done
-	exec {said}< <(exec python3 -c "import mmap, signal
-kept = []
-for i in range($1):
-    with open(f'$VMP_MEMCG/{i}/cgroup.procs', 'w') as file:
-        file.write('0')
-    memory = mmap.mmap(-1, ($2 << 20) // $1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.write(b'x' * len(memory))
-    kept.append(memory)
-    for _ in range(2):
-        with open(f'$FS/{i}', 'rb', 0) as file:
-            while file.read(1 << 16):
-                pass
-with open('/proc/self/clear_refs', 'w') as file:
-    file.write('1')
-print('has it', flush=True)
-signal.pause()")
-	read -ru "$said" _ || fail "the memory can't be taken"
-}
-
 # count_pages: sets anon and file to what the memcgs have.
 count_pages() {
 	local -A stats=()
@@ -88,7 +58,8 @@ compare() {
 
 	for ((round = 0; round < rounds; round++)); do
 		for policy in stock batch; do
-			fill "$1" "$2"
+			memcg_new
+			fill_memcgs "$1" "$2"
 			try "$policy" "${@:3}"
 			sum[$policy]=$((sum[$policy] + share))
 			memcg_remove
