@@ -186,6 +186,7 @@ MUTANTS = (
            "return !pass->nr_moved;", "idle-one"),
     Mutant("moved-is-reclaimed", REGISTRY, "\tif (pass->nr_reclaimed)\n\t\tshare", "\tshare",
            "idle-32"),
+    Mutant("deaf", PASS, "if (sc->proactive && signal_pending(current))", "if (false)", "signal"),
     # Later kernels go on with file folios where all anonymous ones were passed over.
     Mutant("in-the-way-unnoticed", PASS, "vmscan_usable(sc, swappiness),",
            "swappiness,", "noio", series="6.12"),
