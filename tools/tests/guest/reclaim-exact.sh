@@ -21,13 +21,6 @@ mib_pages=256
 size=16
 ! full || size=$(scaled 64 16)
 
-# Pages that reclaim has taken from the memcg. The CPUs' counts are added up by a
-# read of cpu.stat; one of memory.stat leaves out what is small.
-pages_stolen() {
-	cat "$VMP_MEMCG/cpu.stat" >/dev/null
-	awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat"
-}
-
 pages_used() { echo $(($(<"$VMP_MEMCG/memory.current") / 4096)); }
 
 # What was taken comes back. Nothing runs in the memcg after it.

@@ -7,16 +7,6 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
 
-# stolen: sets memcg and machine to the pages stolen so far, as either counts them.
-stolen() {
-	local text
-
-	read_file text "$VMP_MEMCG/memory.stat"
-	text=${text#*$'\n'pgsteal }
-	memcg=${text%%$'\n'*}
-	machine=$(awk '/^pgsteal_(anon|file) / { n += $2 } END { print n }' /proc/vmstat)
-}
-
 # folios_a_group SPAN: sets size to that, in tenths, while thousands wait for a flush.
 folios_a_group() {
 	local -A before=() after=()
@@ -60,14 +50,19 @@ memcg_remove
 memcg_new
 fs_new
 fill_memcgs 1 48
-stolen
-begun=$memcg others=$((machine - memcg))
+before=$(pages_stolen)
 for ((i = 0; i < 200; i++)); do
 	echo "128K swappiness=20" >"$VMP_MEMCG/0/memory.reclaim" || fail "not all reclaimed"
 done
-stolen
-echo "$((memcg - begun)) pages stolen by the memory cgroup's count," \
-	"$((machine - others - begun)) by the machine's"
-((memcg >= begun + 6400)) || fail "nothing is stolen"
-((machine - memcg == others)) || fail "the counts differ"
+stolen=$(($(pages_stolen) - before))
+# What is small is added up later.
+alike() {
+	counted=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat")
+	((counted == stolen))
+}
+status=0
+wait_until alike || status=$?
+echo "$counted pages stolen by the memory cgroup's count, $stolen by the machine's"
+((stolen >= 6400)) || fail "nothing is stolen"
+((status == 0)) || fail "the counts differ"
 check_stats
