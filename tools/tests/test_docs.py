@@ -9,7 +9,7 @@ import pytest
 from tests import docs
 from vmp.common import REPO, Failure
 
-DOCUMENTS = sorted(path for path in [*REPO.glob("*.md"), *REPO.glob("docs/*.md")])
+DOCUMENTS = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md")])
 TEXT = """Text with `inline` code.
 
 ```sh
@@ -69,13 +69,13 @@ def test_failure_names_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         docs.main()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO)))
 def test_patches_apply(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["docs", "--edits", str(document)])
     assert docs.main() == 0
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO)))
 def test_links(document: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
