@@ -85,3 +85,25 @@ def test_links(document: Path) -> None:
         heads = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE) if anchor else []
         slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
         assert not anchor or anchor in slugs, link
+
+
+# What only those know who were there, and marks that no table explains.
+INSIDERS = re.compile(r"\bABI \d|MISSED|Spread [AB]|†|demo above")
+FOR_INSIDERS = ("docs/contributing.md", "docs/history/", "CHANGELOG.md")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        path
+        for path in [*DOCUMENTS, *sorted(REPO.glob("tools/man/*.1"))]
+        if not str(path.relative_to(REPO)).startswith(FOR_INSIDERS)
+    ],
+    ids=lambda path: str(path.relative_to(REPO)),
+)
+def test_words_are_for_readers_who_were_not_there(document: Path) -> None:
+    assert not INSIDERS.findall(document.read_text())
+
+
+def test_readme_is_short() -> None:
+    assert len((REPO / "README.md").read_text().splitlines()) <= 150
