@@ -17,22 +17,22 @@ headers:
 		install linux-headers-$(RELEASE), or name a build tree with KDIR=DIR))
 
 help:
-	@echo 'modules          the module, for the running kernel or KDIR=DIR (default)'
-	@echo 'modules_install  installs it'
-	@echo 'clean            removes what was built'
-	@echo 'dkms-install     has dkms build and install the module, for RELEASE=$(RELEASE)'
-	@echo 'dkms-remove      has dkms remove it, for all kernels'
-	@echo 'module-deb       package of the module, for dkms, in out/'
-	@echo 'tools-deb        package of vmscanctl, in out/'
-	@echo 'kernel-deb       packages of a kernel with the hooks, in out/;'
+	@echo 'modules          build the module, for the running kernel or KDIR=DIR (default)'
+	@echo 'modules_install  install it'
+	@echo 'clean            remove what was built'
+	@echo 'dkms-install     build and install the module with dkms, for RELEASE=$(RELEASE)'
+	@echo 'dkms-remove      remove it again, for all kernels'
+	@echo 'module-deb       make a package of the module, for dkms, in out/'
+	@echo 'tools-deb        make a package of vmscanctl, in out/'
+	@echo 'kernel-deb       make packages of a kernel with the hooks, in out/;'
 	@echo '                 KCONFIG=/boot/config-$(RELEASE)'
-	@echo 'demo             what the policies save, in a guest'
-	@echo 'bench            the published experiments, in guests; NAME=x runs one'
-	@echo 'test             what a change can break'
-	@echo 'test-full        every release, patch and setting, and the mutants, too'
-	@echo 'setup            installs what demo, test and kernel-deb need'
-	@echo 'kernelshark      the plugin for KernelShark'
-	@echo 'KERNEL=7.3 has demo, bench, test and kernel-deb use another kernel than 6.12.'
+	@echo 'demo             measure what the policies save, in a guest'
+	@echo 'bench            repeat published experiments, in guests; NAME=x runs one'
+	@echo 'test             test what a change can break'
+	@echo 'test-full        test every release, patch and setting, and the tests themselves'
+	@echo 'setup            install what demo, test and kernel-deb need'
+	@echo 'kernelshark      build the plugin for KernelShark'
+	@echo 'KERNEL=7.3 selects another kernel than 6.12 for demo, bench, test and kernel-deb.'
 
 demo: setup
 	tools/demo

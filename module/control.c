@@ -35,8 +35,9 @@ static const struct vmp_profile profiles[] = {
 		.choice.policy[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
 	},
 	/*
-	 * No worse than stock under any load of docs/results.md, and better under some. With
-	 * "budget" there are fewer waits, but each is longer.
+	 * With the multi-gen LRU no worse than stock under any load of
+	 * docs/results/recommended.md, and better under some. With "budget" there are fewer
+	 * waits, but each is longer.
 	 */
 	{
 		.name = "recommended",

@@ -16,7 +16,7 @@
 /*
  * Folios per flush. A reclaim call of the multi-gen LRU takes 64 folios at most, so a larger
  * number only matters to MADV_PAGEOUT and the classic LRU, whose calls make two groups then;
- * see docs/results.md for how sizes compare.
+ * see docs/history/results.md for how sizes compare.
  */
 static unsigned int max_folios = 64;
 

@@ -24,7 +24,7 @@
 /* Pages of an eviction batch; at first MIN_LRU_BATCH, as in the stock loop. */
 #define STOCK_BATCH	64
 static unsigned int batch_pages = STOCK_BATCH;
-/* Pages that a pass of "budget" scans at least; by measurement, see docs/results.md. */
+/* Pages that a pass of "budget" scans at least; by measurement, see docs/results/scan-floor.md. */
 static unsigned int floor_pages = 256;
 
 /* A pass of 0, 1, 2 to 3, 4 to 7, ... pages; the last bucket takes the rest. */

@@ -516,15 +516,21 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     every = [command.load(path) for path in sorted(directory.glob("*.json"))]
     page = command.PAGES / f"{directory.name}.md"
     assert page.read_text() == render(find(directory.name), every)
-    assert f"(results/{page.name})" in (REPO / "docs/results.md").read_text()
+    assert f"]({page.name})" in (command.PAGES / "README.md").read_text()
 
 
-def test_readme_quotes_the_figures_of_pages() -> None:
+QUOTE = re.compile(
+    r"\| ([^|]+ \| [^|]+ \| [^|]+ \| [^|]+) \| \[[^]]+\]\((?:docs/results/)?([\w-]+\.md)\) \|"
+)
+
+
+FIGURES = {"README.md": 5, "docs/results/README.md": 16}
+
+
+@pytest.mark.parametrize(("document", "number"), FIGURES.items())
+def test_quoted_figures_are_those_of_pages(document: str, number: int) -> None:
     """Before, after, change and interval are as in a row of the page that is named beside them."""
-    quoted = re.findall(
-        r"\| ([^|]+ \| [^|]+ \| [^|]+ \| [^|]+) \| \[[^]]+\]\((docs/results/[\w-]+\.md)\) \|",
-        (REPO / "README.md").read_text(),
-    )
-    assert len(quoted) > 8
+    quoted = QUOTE.findall((REPO / document).read_text())
+    assert len(quoted) == number
     for cells, page in quoted:
-        assert f"| {cells} |" in (REPO / page).read_text(), f"{page} has not: {cells}"
+        assert f"| {cells} |" in (command.PAGES / page).read_text(), f"{page} has not: {cells}"

@@ -9,7 +9,7 @@ import pytest
 from tests import docs
 from vmp.common import REPO, Failure
 
-DOCUMENTS = sorted(path for path in [*REPO.glob("*.md"), *REPO.glob("docs/*.md")])
+DOCUMENTS = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md")])
 TEXT = """Text with `inline` code.
 
 ```sh
@@ -69,13 +69,13 @@ def test_failure_names_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         docs.main()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO)))
 def test_patches_apply(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["docs", "--edits", str(document)])
     assert docs.main() == 0
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO)))
 def test_links(document: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
@@ -85,3 +85,25 @@ def test_links(document: Path) -> None:
         heads = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE) if anchor else []
         slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
         assert not anchor or anchor in slugs, link
+
+
+# What only those know who were there, and marks that no table explains.
+INSIDERS = re.compile(r"\bABI \d|MISSED|Spread [AB]|†|demo above")
+FOR_INSIDERS = ("docs/contributing.md", "docs/history/", "CHANGELOG.md")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        path
+        for path in [*DOCUMENTS, *sorted(REPO.glob("tools/man/*.1"))]
+        if not str(path.relative_to(REPO)).startswith(FOR_INSIDERS)
+    ],
+    ids=lambda path: str(path.relative_to(REPO)),
+)
+def test_words_are_for_readers_who_were_not_there(document: Path) -> None:
+    assert not INSIDERS.findall(document.read_text())
+
+
+def test_readme_is_short() -> None:
+    assert len((REPO / "README.md").read_text().splitlines()) <= 150

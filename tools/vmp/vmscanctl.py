@@ -97,8 +97,8 @@ def profile_arguments(parser: Parser) -> None:
     taken = parser.add_argument(
         "name",
         metavar="NAME",
-        help="stock; recommended, the policies that were no worse than stock under the loads of "
-        "docs/results.md; or max, which has each point do all it can",
+        help="stock; recommended, the policies that were no worse than stock with the multi-gen "
+        "LRU, under the loads of docs/results/recommended.md; or max: each point does all it can",
     )
     taken.completer = profiles  # type: ignore[attr-defined]
 

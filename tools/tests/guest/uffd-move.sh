@@ -14,5 +14,5 @@ moves=60
 set_max_folios 512
 set_policy batch
 before=$(counter flush deferred)
-in_memcg "$BIN/uffd-move" 180 "$moves" || fail "failed with status $?"
+in_memcg "$BIN/uffd-move" $((3 * moves)) "$moves" || fail "failed with status $?"
 above flush deferred "$before" || fail "nothing was deferred"

@@ -28,13 +28,13 @@ from vmp.livepatch.transition import (
 def arguments(parser: Parser) -> None:
     """Tell the parser what livepatch takes."""
     commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
-    build_parser = commands.add_parser("build", help="build it, and print where it is")
+    build_parser = commands.add_parser("build", help="build it, and print its directory")
     build_parser.add_argument(
         "--described", type=Path, metavar="DIR",
-        help="for the kernel of another machine, which `describe` was run on",
+        help="build for the kernel of another machine, on which `describe` was run",
     )  # fmt: skip
     description = commands.add_parser(
-        "describe", help="write what has to be known of this kernel where another machine builds"
+        "describe", help="write what another machine needs to know to build for this kernel"
     )
     description.add_argument("directory", type=Path, metavar="DIR")
     load_parser = commands.add_parser("load", help="load the hooks, then the module")

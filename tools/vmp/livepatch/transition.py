@@ -2,7 +2,7 @@
 """A livepatch brought into the running kernel and taken out again.
 
 The kernel moves one task after the other, none while it is inside a function that changes. So tasks
-that reclaim without a pause hold it up, and are frozen meanwhile if their cgroups are named.
+that reclaim all the time delay it, and are frozen during the transition if their cgroups are named.
 """
 
 import argparse
@@ -39,11 +39,11 @@ def add_options(parser: Parser) -> None:
     """Take what a transition may do to others, and how long."""
     parser.add_argument(
         "--freeze", action="append", default=[], metavar="CGROUP",
-        help="that stands still meanwhile, below /sys/fs/cgroup; can be given again",
+        help="below /sys/fs/cgroup, frozen during the transition; can be given again",
     )  # fmt: skip
     parser.add_argument(
         "--limit", type=seconds, default=LIMIT, metavar="S",
-        help=f"seconds after which to give up and go back (default: {LIMIT:g})",
+        help=f"give up after so many seconds, with the kernel as before (default: {LIMIT:g})",
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def wait(limit: float) -> bool:
 
 @contextmanager
 def frozen(cgroups: Sequence[str]) -> Iterator[None]:
-    """Have cgroups, named as below /sys/fs/cgroup, stand still."""
+    """Freeze cgroups, named as below /sys/fs/cgroup."""
     switches = [CGROUPS / name.lstrip("/") / "cgroup.freeze" for name in cgroups]
     for switch in switches:
         if not switch.exists():
