@@ -2,18 +2,20 @@
 """Switch, watch and compare the reclaim policies of a running machine."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 import vmp.ab.command
 import vmp.control.conf
+import vmp.control.show
+import vmp.control.watch
 import vmp.doctor.command
 import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
 from vmp.common import Command, Failure, Parser, Usage, parse, run_command, run_tool
 from vmp.control.debugfs import Assignment, Control, locate, parse_assignments, parse_choices
+from vmp.control.show import settings
 
 try:
     from argcomplete import autocomplete
@@ -33,32 +35,12 @@ except ImportError:  # installed without what they build from
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
 
 
-def no_arguments(_parser: Parser) -> None:
-    """Take nothing."""
-
-
-def status(_args: argparse.Namespace) -> int:
-    """Print the versions, the profile and every point with its policies and parameters."""
-    control = Control(locate())
-    for name, value in control.abi().items():
-        print(f"{name:<24} {value}")
-    for name in control.names():
-        print(f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}")
-    return 0
-
-
 def offered(**_: object) -> list[str]:
     """Return what can be set on this machine, for completion: names, with the policies of each."""
     try:
-        control = Control(locate())
+        return list(settings(Control(locate())))
     except Failure:
         return []
-    values = {name: parse_choices(control.text(name)) for name in control.names()}
-    return [
-        f"{name}={value}"
-        for name, (current, choices) in values.items()
-        for value in (choices if current else [""])
-    ]
 
 
 def set_arguments(parser: Parser) -> None:
@@ -109,34 +91,18 @@ def set_profile(args: argparse.Namespace) -> int:
     return 0
 
 
-def stats_arguments(parser: Parser) -> None:
-    """Take the form."""
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
-
-
-def stats(args: argparse.Namespace) -> int:
-    """Print the counters of every point."""
-    counted = Control(locate()).stats()
-    if args.json:
-        print(json.dumps(counted, indent=2))
-        return 0
-    for point, counters in counted.items():
-        for name, value in counters.items():
-            print(f"{point + '.' + name:<32} {value}")
-    return 0
-
-
 COMMANDS = {
     command.name: command
     for command in (
-        Command("status", "Show versions, and each point's policies and parameters.",
-                no_arguments, status),
+        *vmp.control.show.COMMANDS,
         Command("set", "Set policies and parameters, in the order given.",
                 set_arguments, set_policies),
         Command("profile", "Set the policies of all points at once.",
                 profile_arguments, set_profile),
+        vmp.control.show.RESET,
         vmp.control.conf.COMMAND,
-        Command("stats", "Show the counters of each point.", stats_arguments, stats),
+        vmp.control.watch.STATS,
+        vmp.control.watch.TOP,
         vmp.doctor.command.COMMAND,
         vmp.ab.command.COMMAND,
         vmp.record.command.COMMAND,
