@@ -24,7 +24,16 @@ from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
 from vmp.ab.table import render, turnover
 from vmp.ab.workloads import WORKLOADS, Workload, build_programs
-from vmp.common import Command, Failure, Parser, Usage, parse_size, result_file
+from vmp.common import (
+    Command,
+    Failure,
+    Parser,
+    Usage,
+    parse_duration,
+    parse_positive_duration,
+    parse_size,
+    result_file,
+)
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
@@ -399,9 +408,12 @@ def arguments(parser: Parser) -> None:
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
-    add("--seconds", metavar="S", type=float, default=2, help="length of a slice (2)")
-    add("--settle", metavar="S", type=float, default=0, help="wait after each switch (0)")
-    add("--warmup", metavar="S", type=float, default=10, help="wait after reclaim starts (10)")
+    add("--seconds", metavar="TIME", type=parse_positive_duration, default=2.0,
+        help="length of a slice: 500ms, 2s, 1m; a bare number is in seconds (2s)")  # fmt: skip
+    add("--settle", metavar="TIME", type=parse_duration, default=0.0,
+        help="wait after each switch (0)")  # fmt: skip
+    add("--warmup", metavar="TIME", type=parse_duration, default=10.0,
+        help="wait after reclaim starts (10s)")  # fmt: skip
     add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
@@ -439,8 +451,6 @@ def complete_args(args: argparse.Namespace) -> None:
         raise Usage("--slices has to be an even number from 2 on")
     if args.aa is not None and args.aa < 1:
         raise Usage("--aa takes a number of runs from 1 on")
-    if args.seconds <= 0 or args.warmup < 0 or args.settle < 0:
-        raise Usage("--seconds has to be more than 0, --warmup and --settle 0 or more")
     if args.progress and args.progress_command:
         raise Usage("give --progress or --progress-command, not both")
     if args.json and not args.json.absolute().parent.is_dir():
