@@ -29,6 +29,7 @@ from vmp.common import (
     Failure,
     Parser,
     Usage,
+    parse_count,
     parse_duration,
     parse_positive_duration,
     parse_size,
@@ -383,7 +384,7 @@ def choose_workload(args: argparse.Namespace) -> None:
     if args.folio and not workload.large():
         raise Failure("--folio is for the workloads large-*: leave it out")
     args.folio = args.folio or DEFAULT_KIB
-    args.memory_text = args.memory or workload.memory
+    args.memory_text = workload.memory if args.memory is None else args.memory
     args.disk = args.disk or (DEFAULT_DISK if workload.disk else None)
 
 
@@ -418,7 +419,12 @@ def arguments(parser: Parser) -> None:
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
     add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
-    add("--folio", metavar="KIB", type=int, help=f"size of folios of large-* ({DEFAULT_KIB})")
+    add(
+        "--folio",
+        metavar="KIB",
+        type=parse_count,
+        help=f"size of folios of large-* ({DEFAULT_KIB})",
+    )
     add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
     add("--primary", metavar="KEYS", help="figures asked for, by their keys in the JSON: A,B")
@@ -436,9 +442,9 @@ def complete_args(args: argparse.Namespace) -> None:
     """
     try:
         choose_workload(args)
-        args.memory = parse_size(args.memory_text) if args.memory_text else None
+        args.memory = None if args.memory_text is None else parse_size(args.memory_text)
         args.primary = choose_primary(args)
-        args.zram = parse_size(args.zram) if args.zram else None
+        args.zram = None if args.zram is None else parse_size(args.zram)
         if args.aa is not None and args.b:
             raise Failure("--aa runs side A twice: leave --b out")
         args.b = args.a if args.aa else args.b or DEFAULT_B

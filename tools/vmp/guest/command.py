@@ -74,7 +74,7 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage(f"--numa {arguments.numa}: give 1 to the number of CPUs, {arguments.cpus}")
     if not re.fullmatch(r"[1-9]\d*[MG]", arguments.memory):
         raise Usage(f"--memory '{arguments.memory}': give a number with M or G, as in 512M")
-    if arguments.disk and not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", arguments.disk):
+    if arguments.disk is not None and not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", arguments.disk):
         raise Usage(f"--disk '{arguments.disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
     if arguments.no_load and arguments.module:
         raise Usage("--module names a module to load: leave --no-load out")
