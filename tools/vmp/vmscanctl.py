@@ -3,6 +3,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import vmp.ab.command
@@ -14,16 +15,7 @@ import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
 from vmp.common import Command, Failure, Parser, Usage, parse, run_command, run_tool
-from vmp.control.debugfs import Assignment, Control, locate, parse_assignments, parse_choices
-from vmp.control.show import settings
-
-try:
-    from argcomplete import autocomplete
-except ImportError:
-
-    def autocomplete(_parser: Parser) -> None:  # type: ignore[misc]
-        """Complete nothing: the library is missing."""
-
+from vmp.control.debugfs import Assignment, Control, locate, parse_assignments
 
 try:
     from vmp.livepatch.install import INSTALL, UNINSTALL
@@ -35,18 +27,10 @@ except ImportError:  # installed without what they build from
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
 
 
-def offered(**_: object) -> list[str]:
-    """Return what can be set on this machine, for completion: names, with the policies of each."""
-    try:
-        return list(settings(Control(locate())))
-    except Failure:
-        return []
-
-
 def set_arguments(parser: Parser) -> None:
     """Take settings."""
     taken = parser.add_argument("assignments", nargs="+", metavar="POINT[.PARAMETER]=VALUE")
-    taken.completer = offered  # type: ignore[attr-defined]
+    taken.complete = {"bash": "_vmscanctl_settings"}  # type: ignore[attr-defined]
 
 
 def set_policies(args: argparse.Namespace) -> int:
@@ -66,14 +50,6 @@ def assign(assignments: list[Assignment]) -> None:
     control.write(assignments)
 
 
-def profiles(**_: object) -> list[str]:
-    """Return the names of the profiles on this machine, for completion."""
-    try:
-        return parse_choices(Control(locate()).text("profile"))[1]
-    except Failure:
-        return []
-
-
 def profile_arguments(parser: Parser) -> None:
     """Take a name."""
     taken = parser.add_argument(
@@ -82,7 +58,7 @@ def profile_arguments(parser: Parser) -> None:
         help="stock; recommended, the policies that were no worse than stock under the loads of "
         "docs/results.md; or max, which has each point do all it can",
     )
-    taken.completer = profiles  # type: ignore[attr-defined]
+    taken.complete = {"bash": "_vmscanctl_profiles"}  # type: ignore[attr-defined]
 
 
 def set_profile(args: argparse.Namespace) -> int:
@@ -114,11 +90,11 @@ COMMANDS = {
 OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --
 
 
-def make_parser() -> Parser:
-    """Return the parser of the whole command line."""
+def make_parser(commands: Mapping[str, Command] = COMMANDS) -> Parser:
+    """Return the parser of the whole command line, with these commands."""
     parser = Parser(prog="vmscanctl", description=__doc__, epilog=EPILOG)
     choices = parser.add_subparsers(dest="chosen", required=True, metavar="COMMAND")
-    for name, command in COMMANDS.items():
+    for name, command in commands.items():
         what = command.what[0].lower() + command.what[1:].rstrip(".")
         command.arguments(choices.add_parser(name, help=what, description=command.what))
     return parser
@@ -127,7 +103,6 @@ def make_parser() -> Parser:
 def main() -> int:
     """Do what the command line asks for."""
     parser = make_parser()
-    autocomplete(parser)
     args = parse(parser, sys.argv[1:])
     if args.command and args.chosen not in OF_A_COMMAND:
         raise Usage(f"{args.chosen} runs no command: leave out what is behind --")

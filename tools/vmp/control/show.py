@@ -123,7 +123,10 @@ def show_list(args: argparse.Namespace) -> int:
 
 def info_arguments(parser: Parser) -> None:
     """Take a name."""
-    parser.add_argument("name", metavar="POINT[=POLICY]", help="a point, or one of its policies")
+    taken = parser.add_argument(
+        "name", metavar="POINT[=POLICY]", help="a point, or one of its policies"
+    )
+    taken.complete = {"bash": "_vmscanctl_known"}  # type: ignore[attr-defined]
 
 
 def present() -> dict[str, str]:
