@@ -11,20 +11,15 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-import vmp.bench.command
-import vmp.demo.command
-import vmp.guest.building
-import vmp.guest.command
-import vmp.livepatch.command
 from vmp.common import (
     REPO,
-    Command,
     Parser,
     parse_count,
     parse_duration,
     parse_positive_duration,
     run_command,
 )
+from vmp.testing.pages import OWN_PAGE, TOOLS, parser_of
 from vmp.vmscanctl import COMMANDS, entry, make_parser
 
 SEED, LINES = 29, 200
@@ -36,23 +31,7 @@ SETTINGS = ("flush", "=batch", "flush=", ",", "flush=batch,,")
 TEXTS = {"SIZE": SIZES, "SETTINGS": SETTINGS, "SIZE[:IOPS]": SIZES, "KIND,...|none": ("all", "")}
 Line = tuple[str, ...]
 Lines = Iterator[Line]
-OTHERS = {
-    command.name: command
-    for command in (
-        vmp.bench.command.COMMAND,
-        vmp.demo.command.COMMAND,
-        vmp.guest.building.COMMAND,
-        vmp.guest.command.COMMAND,
-        vmp.livepatch.command.COMMAND,
-        *(COMMANDS[name] for name in ("ab", "record", "report", "shark")),
-    )
-}
-
-
-def parser_of(command: Command) -> Parser:
-    parser = Parser(prog=command.name)
-    command.arguments(parser)
-    return parser
+OTHERS = {tool.name: tool for tool in (*TOOLS, *(COMMANDS[name] for name in OWN_PAGE))}
 
 
 def parsers(words: Line, parser: argparse.ArgumentParser) -> Iterator[tuple[Line, Parser]]:
