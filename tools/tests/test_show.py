@@ -195,15 +195,15 @@ def test_top_tells_flushes_and_waits() -> None:
         "flush": {"flushes": 3, "observed_remote_flushes": 40},
         "throttle": {"writeback": 10, "writeback_us": 50000, "kswapd": 2},
     }
-    lines = list(watch.summary(watch.Tick(2.0, counted)))
-    assert lines[0].startswith("Pages stolen a second: 1,000 (anon 750, file 250)")
+    lines = list(watch.summary(watch.Tick(2.0, counted), True))
+    assert lines[0].startswith("Pages a second: stolen 1,000 (anon 750, file 250), scanned")
     assert lines[1] == (
-        "Per 1,000 of them: 20 remote TLB flushes of reclaim, 5.0 throttled waits, 25 ms of these"
+        "Per 1,000 stolen: 20 remote TLB flushes of reclaim; 5.0 throttled waits, 25 ms"
     )
-    counted["flush"]["observed_remote_flushes"] = 0
-    assert "450 remote TLB flushes of all tasks" in list(watch.summary(watch.Tick(2.0, counted)))[1]
+    tick = watch.Tick(2.0, counted)
+    assert "450 remote TLB flushes of all tasks" in list(watch.summary(tick, False))[1]
     counted["vmstat"] = {}
-    assert "Per 1,000 of them: - flushes of" in list(watch.summary(watch.Tick(2.0, counted)))[1]
+    assert "Per 1,000 stolen: - flushes of" in list(watch.summary(tick, False))[1]
 
 
 def test_a_module_that_goes_ends_the_view() -> None:

@@ -117,18 +117,18 @@ def per_thousand(value: float, stolen: int) -> str:
     return number(1000 * value / stolen) if stolen else "-"
 
 
-def flushes(counted: Counted) -> tuple[str, int] | None:
-    """Return the flushes that are known, and whose they are."""
+def flushes(counted: Counted, observed: bool) -> tuple[str, int] | None:
+    """Return the flushes that are known, and whose they are; reclaim's if these are observed."""
     own = counted.get("flush", {})
-    if own.get(OBSERVED):
+    if observed:
         return "remote TLB flushes of reclaim", own[OBSERVED]
     if "nr_tlb_remote_flush" in counted["vmstat"]:
         return "remote TLB flushes of all tasks", counted["vmstat"]["nr_tlb_remote_flush"]
     return ("flushes of flush=batch", own["flushes"]) if "flushes" in own else None
 
 
-def summary(tick: Tick) -> Iterator[str]:
-    """Return what reclaim as a whole does."""
+def summary(tick: Tick, observed: bool) -> Iterator[str]:
+    """Return what reclaim as a whole does; `observed`: its flushes are counted."""
     seconds, counted = tick
     vmstat = counted["vmstat"]
     stolen, scanned = (
@@ -136,20 +136,20 @@ def summary(tick: Tick) -> Iterator[str]:
         for kind in ("pgsteal_", "pgscan_")
     )
     yield (
-        f"Pages stolen a second: {number(stolen / seconds)} "
+        f"Pages a second: stolen {number(stolen / seconds)} "
         f"(anon {number(vmstat.get('pgsteal_anon', 0) / seconds)}, "
-        f"file {number(vmstat.get('pgsteal_file', 0) / seconds)}); "
-        f"scanned: {number(scanned / seconds)}"
+        f"file {number(vmstat.get('pgsteal_file', 0) / seconds)}), "
+        f"scanned {number(scanned / seconds)}"
     )
     throttle = counted.get("throttle", {})
     reasons = [name for name in throttle if f"{name}_us" in throttle]
     waits = sum(throttle[name] for name in reasons)
     waited = sum(throttle[f"{name}_us"] for name in reasons) / 1000
-    found = flushes(counted)
-    what = f"{per_thousand(found[1], stolen)} {found[0]}, " if found else ""
+    found = flushes(counted, observed)
+    what = f"{per_thousand(found[1], stolen)} {found[0]}; " if found else ""
     yield (
-        f"Per 1,000 of them: {what}{per_thousand(waits, stolen)} throttled waits, "
-        f"{per_thousand(waited, stolen)} ms of these"
+        f"Per 1,000 stolen: {what}{per_thousand(waits, stolen)} throttled waits, "
+        f"{per_thousand(waited, stolen)} ms"
     )
 
 
@@ -171,7 +171,8 @@ def frame(control: Control, tick: Tick, width: int) -> list[str]:
     lines = [
         f"{time.strftime('%H:%M:%S')}  Linux {release}, profile {control.get('profile')}{bypass}"
     ]
-    for text in summary(tick):
+    observed = "flush.observe" in control.names() and control.get("flush.observe") == "1"
+    for text in summary(tick, observed):
         lines += wrap(text, width, subsequent_indent="  ")
     lines += ["", f"{'POINT':<10} {'POLICY':<9} COUNTED A SECOND"]
     for point in control.points():
