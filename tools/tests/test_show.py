@@ -4,12 +4,14 @@
 import itertools
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from vmp.common import REPO, Failure, Parser, Usage
 from vmp.control import show, watch
 from vmp.control.points import known_parameters, known_points
+from vmp.vmscanctl import entry
 
 FILES = {
     "abi": "abi 8\nmodule 0.1.0\nkernel 6.12.118\n",
@@ -204,6 +206,18 @@ def test_top_tells_flushes_and_waits() -> None:
     assert "450 remote TLB flushes of all tasks" in list(watch.summary(tick, False))[1]
     counted["vmstat"] = {}
     assert "Per 1,000 stolen: - flushes of" in list(watch.summary(tick, False))[1]
+
+
+def test_ctrl_c_ends_the_view(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["vmscanctl", "top"])
+    with pytest.raises(SystemExit) as ended:
+        entry()
+    assert ended.value.code == 130
 
 
 def test_a_module_that_goes_ends_the_view() -> None:
