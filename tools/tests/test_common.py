@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of how a tool ends, and of the files that it may write."""
+"""Tests of how a tool ends, of the files that it may write, and of times and abbreviations."""
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from vmp.common import KEPT, Usage, result_file
+from vmp.common import KEPT, Parser, Usage, parse_duration, parse_positive_duration, result_file
 
 TOOLS = Path(__file__).resolve().parents[1]
 
@@ -66,3 +67,38 @@ def test_result_file(
     else:
         with pytest.raises(Usage, match="would be gone with the guest"):
             result_file(name.format(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("2m", 120), ("500ms", 0.5), ("1.5", 1.5), ("1h", 3600), ("0", 0)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+    if seconds:
+        assert parse_positive_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "s", "-1s", "-1", "5 days", "1e3s", "inf", "nan", "9999h", "9" * 400, "1."]
+)
+def test_what_is_no_duration(wrong: str) -> None:
+    for parse in (parse_duration, parse_positive_duration):
+        with pytest.raises(argparse.ArgumentTypeError, match="is no time: write a number with"):
+            parse(wrong)
+
+
+@pytest.mark.parametrize("nothing", ["0", "0ms", "0.0h"])
+def test_some_times_are_more_than_0(nothing: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="write more than 0"):
+        parse_positive_duration(nothing)
+
+
+def test_options_are_not_abbreviated() -> None:
+    parser = Parser(prog="tool")
+    command = parser.add_subparsers(required=True, dest="chosen").add_parser("command")
+    for taken in (parser, command):
+        taken.add_argument("--interval")
+    for words in (["--inter=2"], ["command", "--inter=2"]):
+        with pytest.raises(Usage, match="--inter|required"):
+            parser.parse_args(words)

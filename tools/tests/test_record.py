@@ -37,19 +37,6 @@ def make_files(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("30s", 30), ("2m", 120), ("500ms", 0.5), ("1.5", 1.5), ("1h", 3600)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert recorder.parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("wrong", ["", "s", "0", "0ms", "-1s", "5 days", "1e3s", "inf"])
-def test_what_is_no_duration(wrong: str) -> None:
-    with pytest.raises(Failure, match="is no time"):
-        recorder.parse_duration(wrong)
-
-
 def test_sides() -> None:
     assert alternation.parse_sides(["flush=stock,batch", "flush.max_folios=31, 64"]) == {
         "A": [Assignment("flush", "stock"), Assignment("flush.max_folios", "31")],

@@ -26,7 +26,9 @@ ICOUNT = "VMP_ICOUNT"
 KEPT = "VMP_KEPT"
 
 Words = list[str | Path]  # of a command
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+SECONDS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
+LONGEST = 8760 * 3600  # a year, in seconds
 
 
 class Failure(Exception):
@@ -56,12 +58,41 @@ def result_file(name: str) -> Path:
 
 
 def parse_size(text: str) -> int:
-    """Return a size such as 64M in bytes; raise ValueError for another form or 0."""
-    match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    """Return a size such as 64M in bytes; raise ValueError for another form, no unit, or 0."""
+    match = re.fullmatch(r"([0-9]{1,15})([KMGT])(?:i?B)?", text.strip(), re.IGNORECASE)
     size = int(match[1]) * UNITS[match[2].upper()] if match else 0
     if not size:
-        raise ValueError(f"'{text}' is no size: write a number with K, M or G, as in 64M")
+        raise ValueError(f"'{text}' is no size: write a number with K, M, G or T, as in 64M")
     return size
+
+
+def parse_duration(text: str) -> float:
+    """Return a time such as 500ms, 2s, 10m or 1h in seconds, which a bare number is in.
+
+    A `type` of argparse: raises ArgumentTypeError for another form and for more than a year.
+    """
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|)", text.strip())
+    seconds = float(match[1]) * SECONDS[match[2]] if match else LONGEST + 1
+    if seconds > LONGEST:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no time: write a number with ms, s, m or h, as in 30s, up to 8760h"
+        )
+    return seconds
+
+
+def parse_positive_duration(text: str) -> float:
+    """Return a time in seconds as parse_duration() does; raise ArgumentTypeError for 0, too."""
+    seconds = parse_duration(text)
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time to wait: write more than 0")
+    return seconds
+
+
+def parse_count(text: str) -> int:
+    """Return a number from 1 on; a `type` of argparse: raises ArgumentTypeError for others."""
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no count: write a whole number from 1 on")
+    return int(text)
 
 
 def mount_points(kind: str, mounts: str | None = None) -> list[Path]:
@@ -85,10 +116,13 @@ def find_tracefs() -> Path:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are Failures, and that tells the version."""
+    """An argument parser whose errors are Failures, and that tells the version.
+
+    Options can't be abbreviated: a new one would change what an old command line means.
+    """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(allow_abbrev=False, **settings)
         self.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
 
     def error(self, message: str) -> NoReturn:

@@ -24,7 +24,17 @@ from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
 from vmp.ab.table import render, turnover
 from vmp.ab.workloads import WORKLOADS, Workload, build_programs
-from vmp.common import Command, Failure, Parser, Usage, parse_size, result_file
+from vmp.common import (
+    Command,
+    Failure,
+    Parser,
+    Usage,
+    parse_count,
+    parse_duration,
+    parse_positive_duration,
+    parse_size,
+    result_file,
+)
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
@@ -374,7 +384,7 @@ def choose_workload(args: argparse.Namespace) -> None:
     if args.folio and not workload.large():
         raise Failure("--folio is for the workloads large-*: leave it out")
     args.folio = args.folio or DEFAULT_KIB
-    args.memory_text = args.memory or workload.memory
+    args.memory_text = workload.memory if args.memory is None else args.memory
     args.disk = args.disk or (DEFAULT_DISK if workload.disk else None)
 
 
@@ -399,14 +409,22 @@ def arguments(parser: Parser) -> None:
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
-    add("--seconds", metavar="S", type=float, default=2, help="length of a slice (2)")
-    add("--settle", metavar="S", type=float, default=0, help="wait after each switch (0)")
-    add("--warmup", metavar="S", type=float, default=10, help="wait after reclaim starts (10)")
+    add("--seconds", metavar="TIME", type=parse_positive_duration, default=2.0,
+        help="length of a slice: 500ms, 2s, 1m; a bare number is in seconds (2s)")  # fmt: skip
+    add("--settle", metavar="TIME", type=parse_duration, default=0.0,
+        help="wait after each switch (0)")  # fmt: skip
+    add("--warmup", metavar="TIME", type=parse_duration, default=10.0,
+        help="wait after reclaim starts (10s)")  # fmt: skip
     add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
     add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
-    add("--folio", metavar="KIB", type=int, help=f"size of folios of large-* ({DEFAULT_KIB})")
+    add(
+        "--folio",
+        metavar="KIB",
+        type=parse_count,
+        help=f"size of folios of large-* ({DEFAULT_KIB})",
+    )
     add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
     add("--primary", metavar="KEYS", help="figures asked for, by their keys in the JSON: A,B")
@@ -424,9 +442,9 @@ def complete_args(args: argparse.Namespace) -> None:
     """
     try:
         choose_workload(args)
-        args.memory = parse_size(args.memory_text) if args.memory_text else None
+        args.memory = None if args.memory_text is None else parse_size(args.memory_text)
         args.primary = choose_primary(args)
-        args.zram = parse_size(args.zram) if args.zram else None
+        args.zram = None if args.zram is None else parse_size(args.zram)
         if args.aa is not None and args.b:
             raise Failure("--aa runs side A twice: leave --b out")
         args.b = args.a if args.aa else args.b or DEFAULT_B
@@ -439,8 +457,6 @@ def complete_args(args: argparse.Namespace) -> None:
         raise Usage("--slices has to be an even number from 2 on")
     if args.aa is not None and args.aa < 1:
         raise Usage("--aa takes a number of runs from 1 on")
-    if args.seconds <= 0 or args.warmup < 0 or args.settle < 0:
-        raise Usage("--seconds has to be more than 0, --warmup and --settle 0 or more")
     if args.progress and args.progress_command:
         raise Usage("give --progress or --progress-command, not both")
     if args.json and not args.json.absolute().parent.is_dir():

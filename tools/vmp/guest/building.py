@@ -41,6 +41,8 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one command."""
     if args.what == "build":
+        if args.patches is not None and args.patches < 0:
+            raise Usage(f"--patches {args.patches}: give a number from 0 on")
         print(build_kernel(args.kernel, args.variant or "plain", args.patches))
     elif args.what == "module":
         print(build_module(find_kernel(args.kernel, args.variant)))

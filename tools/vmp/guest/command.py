@@ -10,7 +10,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from vmp.common import CACHE, ICOUNT, KEPT, OUT, Command, Failure, Parser, Usage
+from vmp.common import (
+    CACHE,
+    ICOUNT,
+    KEPT,
+    OUT,
+    Command,
+    Failure,
+    Parser,
+    Usage,
+    parse_positive_duration,
+)
 from vmp.guest.kernel import build_module, find_kernel, kernel_inputs
 from vmp.guest.log import (
     MAX_CPUS,
@@ -48,8 +58,9 @@ def options(parser: Parser) -> None:
     add("--icount", action="store_true", help="let the guest's clocks count instructions")
     add("--module", type=Path, metavar="DIR", help="load the module from there, built already")
     add("--no-load", action="store_true", help="don't build and load the module")
-    add("--timeout", type=int, default=600, metavar="SEC", help="end the guest (default: 600)")
-    add("--silence", type=int, metavar="SEC",
+    add("--timeout", type=parse_positive_duration, default="10m", metavar="TIME",
+        help="end the guest (default: 10m)")  # fmt: skip
+    add("--silence", type=parse_positive_duration, metavar="TIME",
         help="end the guest when CMD says nothing for so long")  # fmt: skip
 
 
@@ -63,12 +74,8 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage(f"--numa {arguments.numa}: give 1 to the number of CPUs, {arguments.cpus}")
     if not re.fullmatch(r"[1-9]\d*[MG]", arguments.memory):
         raise Usage(f"--memory '{arguments.memory}': give a number with M or G, as in 512M")
-    if arguments.disk and not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", arguments.disk):
+    if arguments.disk is not None and not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", arguments.disk):
         raise Usage(f"--disk '{arguments.disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
-    if arguments.timeout < 1:
-        raise Usage(f"--timeout {arguments.timeout}: give at least 1 second")
-    if arguments.silence is not None and arguments.silence < 1:
-        raise Usage(f"--silence {arguments.silence}: give at least 1 second")
     if arguments.no_load and arguments.module:
         raise Usage("--module names a module to load: leave --no-load out")
     if arguments.module and not (arguments.module / "vmscan_policy.ko").exists():

@@ -140,7 +140,7 @@ def copy_stream(source: int, target: int, ear: Ear) -> None:
 
 
 def wait_for(
-    process: subprocess.Popen[bytes], ear: Ear, timeout: int, silence: int | None
+    process: subprocess.Popen[bytes], ear: Ear, timeout: float, silence: float | None
 ) -> int | str:
     """Wait for the end of a process, and return its exit status or why it has to be ended."""
     end = time.monotonic() + timeout
@@ -149,9 +149,9 @@ def wait_for(
         left = min(end, quiet) - time.monotonic()
         if left <= 0:
             return (
-                f"{timeout} s (--timeout)"
+                f"{timeout:g} s (--timeout)"
                 if quiet >= end
-                else f"{silence} s without a word (--silence)"
+                else f"{silence:g} s without a word (--silence)"
             )
         try:
             return process.wait(left)
@@ -160,7 +160,7 @@ def wait_for(
 
 
 def run_guest(
-    command: list[str], directory: Path, timeout: int, silence: int | None = None
+    command: list[str], directory: Path, timeout: float, silence: float | None = None
 ) -> int | str:
     """Run QEMU to its end, with the guest's streams copied to ours.
 

@@ -5,7 +5,6 @@ The kernel moves one task after the other, none while it is inside a function th
 that reclaim all the time delay it, and are frozen during the transition if their cgroups are named.
 """
 
-import argparse
 import json
 import os
 import time
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from vmp.common import Failure, Parser, run
+from vmp.common import Failure, Parser, parse_positive_duration, run
 from vmp.livepatch.names import BUILT, MODULE, NAME, NOTES
 
 LIVEPATCH = Path("/sys/kernel/livepatch") / NAME
@@ -24,17 +23,6 @@ SHOWN = 5  # tasks in a message
 LIMIT = 60.0  # seconds
 
 
-def seconds(text: str) -> float:
-    """Return a number of seconds above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time: write seconds, up to 3600")
-    return value
-
-
 def add_options(parser: Parser) -> None:
     """Take what a transition may do to others, and how long."""
     parser.add_argument(
@@ -42,8 +30,8 @@ def add_options(parser: Parser) -> None:
         help="below /sys/fs/cgroup, frozen during the transition; can be given again",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", type=seconds, default=LIMIT, metavar="S",
-        help=f"give up after so many seconds, with the kernel as before (default: {LIMIT:g})",
+        "--limit", type=parse_positive_duration, default=LIMIT, metavar="TIME",
+        help=f"after which to give up and go back: 30s, 2m (default: {LIMIT:g}s)",
     )  # fmt: skip
 
 

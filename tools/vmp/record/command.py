@@ -11,7 +11,15 @@ from contextlib import ExitStack
 from math import inf
 
 from vmp.ab.alternation import Alternation, parse_sides
-from vmp.common import Command, Failure, Parser, Usage, parse_size, result_file
+from vmp.common import (
+    Command,
+    Failure,
+    Parser,
+    Usage,
+    parse_positive_duration,
+    parse_size,
+    result_file,
+)
 from vmp.control.counters import is_level
 from vmp.control.debugfs import Control, locate
 from vmp.control.marker import Marker
@@ -21,7 +29,6 @@ from vmp.record.recorder import (
     Recorder,
     lacks_folios,
     lost_sentence,
-    parse_duration,
     parse_folios,
 )
 
@@ -43,7 +50,8 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", type=result_file, default="trace.dat",
         help="(trace.dat)")  # fmt: skip
-    add("--for", metavar="TIME", dest="seconds", help="end the recording, and CMD, after that")
+    add("--for", metavar="TIME", dest="seconds", type=parse_positive_duration, default=inf,
+        help="end the recording, and CMD, after that")  # fmt: skip
     add(
         "--ab",
         metavar="POINT[.PARAMETER]=X,Y",
@@ -51,7 +59,8 @@ def arguments(parser: Parser) -> None:
         default=[],
         help="switch between X and Y meanwhile, in the order X Y Y X; may be repeated",
     )
-    add("--every", metavar="TIME", default="2s", help="how long each --ab setting lasts (2s)")
+    add("--every", metavar="TIME", type=parse_positive_duration, default="2s",
+        help="how long each --ab setting lasts (2s)")  # fmt: skip
     add(
         "--folios",
         metavar="KIND,...|none",
@@ -67,11 +76,9 @@ def complete_args(args: argparse.Namespace) -> None:
 
     Raises Usage.
     """
-    if not (args.command or args.seconds):
+    if not args.command and args.seconds == inf:
         raise Usage("give the command to run after --, or --for TIME")
     try:
-        args.seconds = parse_duration(args.seconds) if args.seconds else inf
-        args.every = parse_duration(args.every)
         args.sides = parse_sides(args.ab)
         args.buffer = parse_size(args.buffer)
         args.folios = parse_folios(args.folios)

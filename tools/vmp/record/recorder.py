@@ -44,19 +44,6 @@ START_TIMEOUT = 120  # seconds for trace-cmd to begin
 REMOVE_TIMEOUT = 20  # seconds
 SETTLE_TRIES = 20
 LOSSES = ("overrun", "commit overrun", "dropped events")
-UNITS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
-
-
-def parse_duration(text: str) -> float:
-    """Return a time such as 500ms, 30s or 2m in seconds, which a bare number is in.
-
-    Raises Failure for another form or 0.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text.strip())
-    seconds = float(match[1]) * UNITS[match[2]] if match else 0
-    if not seconds:
-        raise Failure(f"'{text}' is no time: write a number with ms, s, m or h, as in 30s")
-    return seconds
 
 
 def parse_folios(text: str) -> list[str]:

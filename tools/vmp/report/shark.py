@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from vmp.common import OUT, Command, Failure, Parser, Usage, run, sources
+from vmp.common import OUT, Command, Failure, Parser, Usage, parse_positive_duration, run, sources
 
 BUILT = OUT / "kernelshark"
 
@@ -16,7 +16,8 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("trace", type=Path, metavar="TRACE.DAT", help="a recording of trace-cmd")
     add("--switch", type=int, default=0, metavar="N", help="begin at policy switch N, from 1")
-    add("--ms", type=int, default=400, metavar="MS", help="show so much around it (default: 400)")
+    add("--for", type=parse_positive_duration, dest="shown", default="400ms", metavar="TIME",
+        help="show so much around it (default: 400ms)")  # fmt: skip
     add("--tasks", type=int, default=6, metavar="N", help="the N busiest tasks (default: 6)")
     add("--session", type=Path, metavar="FILE", help="default: TRACE.DAT.session.json")
     add("--session-only", action="store_true", help="don't start KernelShark")
@@ -26,8 +27,10 @@ def check(args: argparse.Namespace) -> None:
     """Raise Usage for what can't be opened; fill in the name of the session."""
     if not args.trace.is_file():
         raise Usage(f"{args.trace}: no such file")
-    if args.switch < 0 or args.ms < 1 or args.tasks < 0:
-        raise Usage("--switch, --ms and --tasks take numbers from 0, 1 and 0 on")
+    if args.switch < 0 or args.tasks < 0:
+        raise Usage("--switch and --tasks take numbers from 0 on")
+    if args.shown < 0.001:
+        raise Usage("--for takes 1ms at least")
     if args.session is None:
         args.session = args.trace.with_name(f"{args.trace.name}.session.json")
 
@@ -38,7 +41,7 @@ def write_session(args: argparse.Namespace) -> None:
         ["make", "-s", "-C", sources("kernelshark"), f"OUT={BUILT}"],
         "building KernelShark's plugin",
     )
-    numbers = [args.tasks, args.switch, args.ms]
+    numbers = [args.tasks, args.switch, round(1000 * args.shown)]
     run(
         [BUILT / "session", BUILT / "plugin-vmscan_policy.so", args.trace, args.session]
         + [str(number) for number in numbers],

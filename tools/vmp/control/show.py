@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Showing what there is, what it does and what it is set to; and setting all back."""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from textwrap import fill
+from typing import Any
+
+from vmp.common import Command, Failure, Parser, Usage
+from vmp.control.debugfs import NONE, PROFILE, TRACE, Assignment, Control, locate, parse_choices
+from vmp.control.points import Policy, known_parameters, known_points
+
+WIDTH = 100  # columns of text, at most
+MEASURED = {"Costs": "costs", "Helps": "helps", "Not shown": "not_shown"}
+
+
+def no_arguments(_parser: Parser) -> None:
+    """Take nothing."""
+
+
+def status_arguments(parser: Parser) -> None:
+    """Take the form."""
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def value(control: Control, name: str) -> int | str:
+    """Return a setting: a number as such, another one in the form that `set` takes."""
+    text = control.text(name)
+    current, choices = parse_choices(text)
+    if text.isdecimal():
+        return int(text)
+    return current or (NONE if len(choices) > 1 else text)
+
+
+def as_object(control: Control) -> dict[str, Any]:
+    """Return the versions, the settings of all points together, and each point."""
+    points = {}
+    for point in control.points():
+        points[point] = {
+            "policy": value(control, point),
+            "policies": parse_choices(control.text(point))[1],
+            "in_effect": not control.idle(point),
+            "parameters": {
+                name: value(control, f"{point}.{name}") for name in control.parameters(point)
+            },
+        }
+    own = {name: value(control, name) for name in control.names() if is_own(control, name)}
+    return control.abi() | own | {"points": points}
+
+
+def is_own(control: Control, name: str) -> bool:
+    """Tell if a name concerns all points."""
+    return "." not in name and name not in control.points()
+
+
+def status(args: argparse.Namespace) -> int:
+    """Print the versions, the profile and every point with its policies and parameters."""
+    control = Control(locate())
+    if args.json:
+        print(json.dumps(as_object(control), indent=2))
+        return 0
+    for name, text in control.abi().items():
+        print(f"{name:<24} {text}")
+    for name in control.names():
+        print(f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}")
+    return 0
+
+
+def settings(control: Control) -> Iterator[str]:
+    """Return what `set` takes: names with each of their values, a number's with none."""
+    for name in control.names():
+        current, choices = parse_choices(control.text(name))
+        named = current or len(choices) > 1
+        yield from (f"{name}={choice}" for choice in (choices if named else [""]))
+
+
+def listed(control: Control) -> Iterator[str]:
+    """Return a line for each point, policy and parameter; * marks the policies that are set."""
+    for point in control.points():
+        known = known_points().get(point)
+        yield line(" ", point, known.decides if known else "")
+        current, policies = parse_choices(control.text(point))
+        for name in policies:
+            policy = known.policies.get(name) if known else None
+            mark = "*" if name == current else " "
+            yield line(mark, f"  {point}={name}", policy.does if policy else "")
+        for name in control.parameters(point):
+            yield parameter_line(control, f"{point}.{name}", "  ")
+    for name in control.parameters():
+        yield parameter_line(control, name, "")
+    if TRACE in control.names():
+        yield line(" ", f"{TRACE}={value(control, TRACE)}", "the trace events of all points")
+
+
+def parameter_line(control: Control, name: str, indent: str) -> str:
+    """Return the line of a parameter and its value."""
+    known = known_parameters().get(name)
+    now = value(control, name)
+    return line(" ", f"{indent}{name}={now}", known.does if known else "")
+
+
+def line(mark: str, name: str, text: str) -> str:
+    """Return a line of the list."""
+    return f"{mark} {name:<22}  {text}".rstrip()
+
+
+def list_arguments(parser: Parser) -> None:
+    """Take the form."""
+    parser.add_argument(
+        "--settings", action="store_true", help="only what `set` takes, for a shell to complete"
+    )
+
+
+def show_list(args: argparse.Namespace) -> int:
+    """Print what there is, one line each."""
+    control = Control(locate())
+    print(*(settings(control) if args.settings else listed(control)), sep="\n")
+    return 0
+
+
+def info_arguments(parser: Parser) -> None:
+    """Take a name."""
+    taken = parser.add_argument(
+        "name", metavar="POINT[=POLICY]", help="a point, or one of its policies"
+    )
+    taken.complete = {"bash": "_vmscanctl_known"}  # type: ignore[attr-defined]
+
+
+def present() -> dict[str, str]:
+    """Return what this machine has: names and texts; nothing where they can't be had."""
+    try:
+        control = Control(locate())
+    except Failure:
+        return {}
+    return {name: control.text(name) for name in control.names()}
+
+
+def paragraph(head: str, text: str, width: int, item: str = "") -> str:
+    """Return a text beside a head of up to 11 characters, as an item of a list if it is one."""
+    below = " " * (14 + len(item))
+    return fill(text, width, initial_indent=f"  {head:<12}{item}", subsequent_indent=below)
+
+
+def policy_page(name: str, policy: Policy, state: str, width: int) -> Iterator[str]:
+    """Return what is known of a policy."""
+    yield ""
+    yield f"{name}{state}"
+    yield paragraph("Does", f"{policy.does} {policy.more}", width)
+    for head, key in MEASURED.items():
+        for number, text in enumerate(getattr(policy, key)):
+            yield paragraph("" if number else head, text, width, "- ")
+    if policy.sources:
+        yield paragraph("Read more", ", ".join(f"docs/{name}" for name in policy.sources), width)
+
+
+def page(point: str, chosen: str, now: dict[str, str], width: int) -> Iterator[str]:
+    """Return what is known of a point, with one of its policies or (chosen: '') all of them.
+
+    `now` has what is set, as present() returns it, or nothing.
+    """
+    known = known_points()[point]
+    yield fill(f"{point} decides {known.decides}. It is for {known.lru}.", width)
+    if now and point not in now:
+        yield "This kernel has no such point: its stock does by itself what the policies are for."
+    current, offered = parse_choices(now.get(point, ""))
+    for name, policy in known.policies.items():
+        if chosen in ("", name):
+            lacks = ", not on this kernel" if now and name not in offered else ""
+            state = ", in force" if name == current else lacks
+            yield from policy_page(f"{point}={name}", policy, state, width)
+    if known.parameters:
+        yield "\nParameters"
+    for name, parameter in known.parameters.items():
+        text = f"{parameter.does}: {parameter.values}; default {parameter.default}"
+        set_to = parse_choices(now.get(f"{point}.{name}", ""))
+        here = set_to[0] or (set_to[1] if len(set_to[1]) == 1 else [NONE])[0]
+        yield paragraph(name, text + (f", now {here}" if f"{point}.{name}" in now else ""), width)
+    yield "\n" + fill(
+        "Figures are of an emulated guest, stock -> policy, with 95 % intervals of the change: "
+        "counts, not speed.",
+        width,
+    )
+
+
+def info(args: argparse.Namespace) -> int:
+    """Print what a point or a policy does, costs and was shown to be good for."""
+    points = known_points()
+    point, equals, policy = (text.strip() for text in args.name.partition("="))
+    if point not in points:
+        raise Usage(f"there is no point '{point}': allowed are {', '.join(points)}")
+    if equals and policy not in points[point].policies:
+        allowed = ", ".join(points[point].policies)
+        raise Usage(f"{point} has no policy '{policy}': allowed are {allowed}")
+    width = min(shutil.get_terminal_size().columns, WIDTH)
+    print(*page(point, policy, present(), width), sep="\n")
+    return 0
+
+
+def reset(_args: argparse.Namespace) -> int:
+    """Set all policies to stock and all parameters to their defaults; leave trace events."""
+    control = Control(locate())
+    known = known_parameters()
+    own = [name for name in control.names() if name != TRACE and name not in control.points()]
+    first = sorted((name for name in own if name in known), key=lambda name: name != PROFILE)
+    wanted = [Assignment(name, known[name].default) for name in first]
+    changed = [item for item in wanted if control.get(item.name) != item.value]
+    control.check(changed)
+    control.write(changed)
+    print(f"set: {', '.join(map(str, changed)) or 'nothing, all is as it was at first'}")
+    left = [name for name in own if name not in known]
+    if left:
+        print(f"vmscanctl: not reset, for their defaults are not known: {', '.join(left)}",
+              file=sys.stderr)  # fmt: skip
+    return 0
+
+
+COMMANDS = (
+    Command("list", "Show the points, policies and parameters that are there, one line each.",
+            list_arguments, show_list),
+    Command("info", "Show what a point or policy does, costs and was shown to help with.",
+            info_arguments, info),
+    Command("status", "Show versions, and each point's policies and parameters.",
+            status_arguments, status),
+)  # fmt: skip
+RESET = Command(
+    "reset", "Set all policies to stock and all parameters to their defaults.", no_arguments, reset
+)
