@@ -50,4 +50,4 @@ def run(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-COMMAND = Command("apply", "Set what a file says, line by line.", arguments, run)
+COMMAND = Command("apply", "Apply the settings in a file, line by line.", arguments, run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Saying what a machine lacks to switch policies and to measure them, and what mends it."""
+"""Saying what a machine lacks to switch policies and to measure them, and how to fix it."""
 
 import argparse
 import json
@@ -42,7 +42,7 @@ def ready(findings: Findings) -> bool:
 
 
 def render(findings: Findings) -> str:
-    """Return the page: a line for each finding, and below it what mends it, to be copied."""
+    """Return the page: a line for each finding, and below it how to fix it, to be copied."""
     named = [name for section in findings.values() for name in section]
     wide, state_wide = max(map(len, named)), max(map(len, STATES))
     lines = []
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "doctor",
-    "Say what this machine lacks to switch and to measure policies, and what mends it.",
+    "Say what this machine lacks to switch and to measure policies, and how to fix it.",
     arguments,
     run,
 )

@@ -130,7 +130,9 @@ def give_up(wanted: int, limit: float) -> str:
         return ""
     what = ", ".join(tasks[:SHOWN]) + (f" and {len(tasks) - SHOWN} more" if tasks[SHOWN:] else "")
     if not wait(limit):
-        raise Failure(f"neither way in {limit:g} s: {what or 'tasks'} did not leave reclaim")
+        raise Failure(
+            f"the transition did not finish in {limit:g} s: {what or 'tasks'} did not leave reclaim"
+        )
     return f"not in {limit:g} s, for {what or 'tasks that have left since'}"
 
 
@@ -167,5 +169,5 @@ def take_out(limit: float, cgroups: Sequence[str]) -> None:
         if LIVEPATCH.exists():
             switch(False)
         if not wait(limit) and (reason := give_up(UNPATCHED, limit)):
-            raise Failure(f"the hooks stay, with stock alone: {reason}; use --freeze")
+            raise Failure(f"the hooks stay loaded, all policies at stock: {reason}; use --freeze")
     run(["rmmod", NAME], "unloading the hooks")
