@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what vmscanctl and ab compute: parsing, checking of settings, statistics, the table."""
 
+import itertools
+import json
+import signal
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from vmp.ab import command, stalls, workloads
-from vmp.common import Failure, mount_points, parse_size
+from vmp.common import Failure, Parser, Usage, mount_points, parse_size
 from vmp.control import counters, debugfs
 from vmp.control.debugfs import Assignment, Control
+from vmp.result import file
+from vmp.result.model import Result
 
 # Captured on a machine with two CPUs.
 INTERRUPTS = """\
@@ -277,3 +286,149 @@ def test_the_primary_figures_of_workloads_exist() -> None:
     known = command.row_keys(stalls=True)
     for workload in workloads.WORKLOADS.values():
         assert set(workload.primary) <= known
+
+
+class Load:
+    """A cgroup whose workload goes on for so many slices, and then does what it is told."""
+
+    path = Path("/nonesuch")
+
+    def __init__(self, slices: int, end: BaseException) -> None:
+        self.slices = slices
+        self.end = end
+
+    def require_alive(self) -> None:
+        """Count a slice."""
+        if not self.slices:
+            raise self.end
+        self.slices -= 1
+
+
+@pytest.fixture
+def run_ab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return what runs ab for 20 slices, of a load that ends after some; nothing is measured."""
+    ticks = itertools.count()
+
+    class Snapshots:
+        marker = SimpleNamespace(write=lambda _text: None)
+
+        def __init__(self, *_sources: Any) -> None:
+            pass
+
+        def snapshot(self, _mark: str = "") -> dict[str, float]:
+            tick = next(ticks)
+            return {"time": tick, "progress": 10 * tick}
+
+    monkeypatch.setattr(command, "Counters", Snapshots)
+    monkeypatch.setattr(command, "locate", lambda: None)
+    monkeypatch.setattr(command, "Control", lambda _root: SimpleNamespace(write=lambda _side: None))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(signal, "signal", lambda *_handler: None)
+
+    def run(slices: int, end: BaseException) -> int:
+        def measure_all(self: command.Run) -> None:
+            where = {"kernel": "6.12", "lru": "mglru", "cpus": 1, "abi": {}}
+            start = Result(self.plan.settings(None, ["true"]), where)
+            load: Any = Load(slices, end)
+            self.measure(load, {"A": [], "B": []}, start)
+
+        monkeypatch.setattr(command.Run, "measure_all", measure_all)
+        parser = Parser()
+        command.arguments(parser)
+        words = f"--json {tmp_path}/r.json --slices 20 --primary operations_per_second true"
+        return command.run(parser.parse_args(words.split()))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "why"),
+    [
+        (SystemExit(130), 130, "it was stopped by SIGINT"),
+        (Failure("the workload has ended"), 1, "the workload has ended"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+    ],
+)
+def test_what_was_measured_is_kept(
+    run_ab: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    end: BaseException, status: int, why: str,
+) -> None:  # fmt: skip
+    assert run_ab(5, end) == status
+    out, said = capsys.readouterr()
+    assert f"INCOMPLETE: the run ended after 5 slices: {why}" in out
+    assert "operations / s" in out
+    assert f"5 of 20 slices were measured: {why}" in said
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert (kept["complete"], len(kept["slices"])) == (False, 5)
+    assert file.load_run(tmp_path / "r.json").pairs == 2
+
+
+def test_a_run_that_has_not_begun_to_measure_leaves_nothing(
+    run_ab: Callable[..., int], tmp_path: Path
+) -> None:
+    with pytest.raises(Failure, match="oh"):
+        run_ab(1, Failure("oh"))
+    assert not json.loads((tmp_path / "r.json").read_text())["complete"]
+
+
+def test_a_whole_run_is_complete(run_ab: Callable[..., int], tmp_path: Path) -> None:
+    assert run_ab(20, Failure("")) == 0
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert (kept["complete"], kept["ended"], len(kept["slices"])) == (True, "", 20)
+    assert kept["summary"]["primary figures"][0]["before"] == 10
+
+
+def test_a_full_disk_ends_no_run(
+    run_ab: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The table is printed, and the file has what was written before."""
+    times = itertools.count()
+
+    def full(texts: dict[Path, str]) -> None:
+        if next(times) > 3:
+            raise Failure("cannot write r.json: No space left on device")
+        file.write(texts)
+
+    monkeypatch.setattr(command, "write", full)
+    with pytest.raises(Failure, match="No space left"):
+        run_ab(20, Failure(""))
+    out, said = capsys.readouterr()
+    assert "20 slices of" in out
+    assert said.count("No space left") == 1
+    assert len(file.load_run(tmp_path / "r.json").slices) == 4
+
+
+def test_a_terminal_is_told_each_slice(
+    run_ab: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run_ab(20, Failure(""))
+    lines = [line for line in capsys.readouterr().err.splitlines() if " to go" in line]
+    assert len(lines) == 20
+    assert lines[1] == "ab: slice 2 of 20, 36 s to go; operations / s: A 10, B 10 (+0.0 %)"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--warmup nan", "--seconds inf", "--settle -1", "--seconds 0", "--slices 3", "--aa 0",
+     "--aa --b flush=batch", "--json /nonesuch/x", "--json /", "--primary nonesuch",
+     "--memory x", "--folio 64", "--progress x --progress-command y"],
+)  # fmt: skip
+def test_a_wrong_command_line_is_told_in_one_sentence(words: str) -> None:
+    parser = Parser()
+    command.arguments(parser)
+    with pytest.raises(Usage):
+        command.run(parser.parse_args([*words.split(), "true"]))
+
+
+def test_the_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser()
+    command.arguments(parser)
+    assert command.run(parser.parse_args(["--list-figures"])) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:2] == "  "}
+    assert listed == command.row_keys(stalls=True)

@@ -379,7 +379,7 @@ def check_primary(keys: list[str], stalls: bool) -> None:
             continue
         if key in row_keys(stalls=True):
             raise Failure(f"--primary {key} takes --stalls, too")
-        near = difflib.get_close_matches(key, sorted(known), 3) or sorted(known)
+        near = difflib.get_close_matches(key, sorted(known), 3) or ["what --list-figures prints"]
         raise Failure(f"--primary {key} is no figure: there is {', '.join(near)}")
 
 
@@ -553,7 +553,7 @@ def reason(error: BaseException) -> tuple[str, int]:
     if isinstance(error, SystemExit):
         status = int(error.code or 0)
         return f"it was stopped by {signal.Signals(status - 128).name}", status
-    return str(error), 1
+    return (isinstance(error, OSError) and error.strerror) or str(error), 1
 
 
 def run(args: argparse.Namespace) -> int:
