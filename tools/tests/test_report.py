@@ -294,7 +294,7 @@ def test_few_slices_have_no_verdict() -> None:
 
 
 def test_runs_are_called_by_what_they_are() -> None:
-    name = "stress <ng>, in 64 MiB, mglru LRU: flush=batch beside flush=stock"
+    name = "flush=batch beside flush=stock: stress <ng> in 64 MiB, mglru LRU"
     assert verdict.titles([ab_result()]) == [name]
     assert verdict.titles([ab_result()] * 2) == [f"{name}, run 1", f"{name}, run 2"]
 
@@ -410,7 +410,7 @@ def test_each_run_has_its_verdict(place: Path) -> None:
     (place / "second.json").write_text(text_of(long_result(scanned=[80, 81, 82, 83, 84, 85])))
     page = page_of(place, "ab.json", "second.json")
     assert page.count("<figure") == 2
-    assert page.index("flush=stock, run 1</h2>") < page.index("flush=stock, run 2</h2>")
+    assert page.index("mglru LRU, run 1</h2>") < page.index("mglru LRU, run 2</h2>")
     assert 'class="effect better"' in page
 
 

@@ -117,7 +117,8 @@ def of_run(name: str, result: model.Result) -> Verdict:
     if kills.before is not None and kills.after is not None:
         told = f"{kills.before:g} with A, {kills.after:g} with B"
         told = told if kills.before or kills.after else "none on either side"
-        groups["Kills"] = [Row("OOM kills", told, "exploratory", None, None)]
+        counted = f"{told} (no interval: a count)"
+        groups["Kills"] = [Row("OOM kills", counted, "exploratory", None, None)]
         sentences.append(f"OOM kills: {told}.")
     lost = lost_note(result)
     if not lost and result.slices[0].stalls is None:
@@ -130,11 +131,19 @@ def of_run(name: str, result: model.Result) -> Verdict:
     )
 
 
+def short(side: str) -> str:
+    """Return settings for a title: of many the first."""
+    first, *more = side.split(",")
+    return side if len(more) < 2 else f"{first} and {len(more)} more"
+
+
 def title(result: model.Result) -> str:
     """Return what a run is called in words."""
     what = result.settings
-    sides = f"{what.b} beside {what.a}" if what.b != what.a else f"{what.a} twice"
-    return f"{what.title}, {what.place()}, {result.environment['lru']} LRU: {sides}"
+    a, b = (short(side) for side in (what.a, what.b))
+    sides = f"{b} beside {a}" if what.b != what.a else f"{a} twice"
+    lru = result.environment["lru"]
+    return f"{sides}: {what.title.partition(':')[0]} {what.place()}, {lru} LRU"
 
 
 def titles(results: list[model.Result]) -> list[str]:
