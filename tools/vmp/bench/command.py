@@ -65,6 +65,7 @@ def trimmed(result: Result) -> Result:
     ]
     rows = [row for row in rows if not what.aa or row.key in what.primary]
     needed = {name for row in rows if isinstance(row, Metric) for name in (*row.parts, *row.per)}
+    needed.add("memcg.current")  # for the turnover
     slices = tuple(
         replace(piece, counters={k: v for k, v in piece.counters.items() if k in needed})
         for piece in result.slices
