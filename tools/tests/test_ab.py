@@ -2,15 +2,22 @@
 """Tests of what vmscanctl and ab compute: parsing, checking of settings, statistics, the table."""
 
 import itertools
+import json
+import signal
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from vmp.ab import command, compare, significance, stalls, table, workloads
-from vmp.common import Failure, mount_points, parse_size
+from vmp.ab import command, stalls, workloads
+from vmp.common import Failure, Parser, Usage, mount_points, parse_size
 from vmp.control import counters, debugfs
 from vmp.control.debugfs import Assignment, Control
+from vmp.result import file
+from vmp.result.model import Result
 
 # Captured on a machine with two CPUs.
 INTERRUPTS = """\
@@ -241,410 +248,11 @@ def test_a_refused_write_names_what_was_done(settings: Control) -> None:
         settings.write([Assignment("scan", "x")])
 
 
-def test_slices_alternate_against_drift() -> None:
-    assert compare.slice_order(8) == "ABBAABBA"
-    for count in (2, 6, 10):
-        order = compare.slice_order(count)
-        assert order.count("A") == order.count("B")
-
-
 def test_delta_of_counters_and_marks() -> None:
     before = {"time": 1.0, "vmstat.pswpin": 5, "stats.flush.largest_batch": 9, "gone": 1}
     after = {"time": 11.5, "vmstat.pswpin": 25, "stats.flush.largest_batch": 12, "new": 1}
     expected = {"seconds": 10.5, "stats.flush.largest_batch": 12, "vmstat.pswpin": 20}
     assert counters.delta(before, after) == expected
-
-
-def test_of_a_gauge_the_mean_counts() -> None:
-    dirty = "memcg.file_dirty"
-    before, after = {"time": 1.0, dirty: 4096}, {"time": 2.0, dirty: 20480}
-    assert counters.delta(before, after)[dirty] == 12288
-    (row,) = (m for m in compare.sections(set())["ratios and rates"] if m.key == "dirty_pages")
-    assert row.value([{dirty: 8192 * n} for n in (1, 2, 6)]) == 3 * 8192 / compare.PAGE
-
-
-def test_per_1000_stolen_weighs_slices_by_their_pages() -> None:
-    metric = compare.per_stolen("flushes", "flushes", "x")
-    slices = [
-        {"x": 10, "vmstat.pgsteal_anon": 900, "vmstat.pgsteal_file": 100},
-        {"x": 80, "vmstat.pgsteal_anon": 2000, "vmstat.pgsteal_file": 0},
-    ]
-    assert metric.value(slices) == 30
-    assert metric.value(slices[:1]) == 10
-
-
-def test_missing_counters_and_zero_denominators_have_no_value() -> None:
-    ratio = compare.Metric("r", "r", ("x",), ("y",))
-    assert ratio.value([{"x": 1, "y": 0}]) is None
-    assert ratio.value([{"x": 1}]) is None
-    assert ratio.value([]) is None
-
-
-def test_the_highest_mark_counts() -> None:
-    mark = compare.Metric("m", "m", ("stats.flush.largest_batch",))
-    assert mark.value([{"stats.flush.largest_batch": n} for n in (3, 8, 8)]) == 8
-
-
-def test_percentiles_are_nearest_ranks() -> None:
-    values = [15, 20, 35, 40, 50]
-    percents = (0, 5, 30, 40, 50, 99, 100)
-    ranks = [compare.nearest_rank(values, percent) for percent in percents]
-    assert ranks == [15, 15, 20, 20, 35, 50, 50]
-
-
-def test_stalls_of_all_slices_are_pooled() -> None:
-    pieces = [{"stalls": times, "counters": {"seconds": 1}} for times in ([3000, 1000], [], [9])]
-    slices = [compare.with_stalls(piece) for piece in pieces]
-    rows = {row.key: row for row in compare.stall_rows()}
-    assert rows["stall_p50_ms"].value(slices) == 1
-    assert rows["stall_longest_ms"].value(slices) == 3
-    assert rows["stall_p99_ms"].value(slices[1:2]) is None
-    assert rows["stall_p50_ms"].value([]) is None
-    for piece in slices:
-        piece.update({"vmstat.pgsteal_anon": 400, "vmstat.pgsteal_file": 100})
-    assert rows["stalls_per_1000"].value(slices) == 2
-    assert compare.with_stalls({"counters": {"x": 1}}) == {"x": 1}
-
-
-def test_difference() -> None:
-    assert compare.difference(400, 20) == (-380, -95)
-    assert compare.difference(0, 20) == (20, None)
-    assert compare.difference(None, 20) == (None, None)
-
-
-def test_half_range() -> None:
-    assert significance.half_range([90, 110, 100]) == 0.1
-    assert significance.half_range([0, 0]) is None
-    assert significance.half_range([]) is None
-
-
-def test_signed_rank_has_the_published_values() -> None:
-    assert significance.signed_rank([1, 2, 3, 4, 5]) == 2 / 32
-    assert significance.signed_rank([-1, -2, -3, -4, -5, -6]) == 2 / 64
-    assert significance.signed_rank([-1, 2, 3, 4, 5, 6]) == 4 / 64
-    assert significance.signed_rank([1, -1]) == 1
-    assert significance.signed_rank([0, 1, 2, 0]) == 2 / 4
-    assert significance.signed_rank([0, 0]) is None
-
-
-def test_signed_rank_counts_ties_as_enumeration_does() -> None:
-    differences: list[float] = [3, 3, -1, 2, 5, -2, 8]
-    sizes = sorted(map(abs, differences))
-    ranks = [(2 * sizes.index(abs(d)) + sizes.count(abs(d)) + 1) / 2 for d in differences]
-    mean = sum(ranks) / 2
-    seen = abs(sum(r for d, r in zip(differences, ranks, strict=True) if d > 0) - mean)
-    signs = itertools.product((0, 1), repeat=len(ranks))
-    sums = [sum(r for s, r in zip(sign, ranks, strict=True) if s) for sign in signs]
-    p = sum(abs(total - mean) >= seen for total in sums) / len(sums)
-    assert significance.signed_rank(differences) == p
-
-
-def test_neighbours_are_compared_across_phases() -> None:
-    metric = compare.Metric("x", "x", ("x",))
-    a = [{"x": 100.0 * n} for n in range(1, 7)]
-    b = [{"x": 100.0 * n - n} for n in range(1, 7)]
-    assert compare.compare(metric, a, b)["p"] == 2 / 64
-
-
-def report() -> dict[str, Any]:
-    slices = []
-    for index, side in enumerate("ABBA"):
-        flushes = 500 if side == "A" else 20
-        piece = {
-            "seconds": 10.0,
-            "vmstat.pgsteal_anon": 1000 + index,
-            "vmstat.pgsteal_file": 0,
-            "vmstat.nr_tlb_remote_flush": flushes,
-            "stats.flush.calls": 0 if side == "A" else 20,
-            "stats.flush.flushes": 0 if side == "A" else 21,
-            "stats.flush.deferred": 0 if side == "A" else 980,
-            "stats.flush.observed_dirty_flushes": flushes - 3,
-            "stats.flush.observed_clean_flushes": 3,
-            "stats.flush.observed_remote_flushes": flushes - 2,
-            "stats.flush.observed_interrupts": 2 * flushes,
-            "memcg.pgscan": 1500,
-            "memcg.pgrefill": 300,
-            "memcg.pgsteal": 1000,
-        }
-        slices.append((side, piece))
-    return {
-        "settings": {
-            "a": "flush=stock",
-            "b": "flush=batch",
-            "both": "(nothing)",
-            "memory_bytes": 64 << 20,
-            "slice_seconds": 10.0,
-            "title": "true",
-        },
-        "environment": {"kernel": "6.12.117", "lru": "mglru", "cpus": 4, "abi": {"abi": "1"}},
-        "slices": [{"side": side, "counters": piece} for side, piece in slices],
-        "summary": compare.summarize(slices),
-    }
-
-
-def rows() -> dict[str, list[str]]:
-    lines = table.render(report()).splitlines()
-    return {line[: table.LABEL].strip(): line[table.LABEL :].split() for line in lines}
-
-
-def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
-    # One more than the critical values of the signed-rank test, two-sided, 5 %, as printed in
-    # tables for 5 to 15 pairs and for 30.
-    ranks = [significance.cut(pairs) for pairs in range(5, 16)]
-    assert ranks == [0, 1, 3, 4, 6, 9, 11, 14, 18, 22, 26]
-    assert significance.cut(30) == 138
-
-
-def test_the_effect_of_six_pairs() -> None:
-    # All six differences, and the median of their 21 Walsh averages.
-    found = significance.effect([(0.0, float(change)) for change in (1, 2, 3, 4, 5, 9)])
-    assert found == significance.Effect(0, 3.5, 3.5, 1, 9)
-    assert found.sign() == 1
-
-
-def test_where_nothing_is_0_ratios_are_compared() -> None:
-    """B is half of A in all phases, though the differences are 1 to 100."""
-    sizes, factors = (1.0, 3.0, 10.0, 30.0, 60.0, 100.0), (0.9, 1.0, 1.0, 1.0, 1.0, 1.1)
-    pairs = [(2 * size, size * factor) for size, factor in zip(sizes, factors, strict=True)]
-    found = significance.effect(pairs)
-    percents = [found.percent(change) for change in (found.shift, found.low, found.high)]
-    assert percents == pytest.approx([-50, -55, -45])
-    assert significance.contrasts(pairs)[1] == pytest.approx(-0.6931472)
-    assert significance.contrasts([*pairs, (0.0, 1.0)])[1] == -3
-
-
-def test_a_pairs_phase_is_no_difference() -> None:
-    """A tenth more in each phase is told, where differences of other phases are far larger."""
-    phases = (1.0, 900.0, 3.0, 7000.0, 20.0, 100.0)
-    factors = (1.1, 1.12, 1.08, 1.1, 1.09, 0.99)
-    a = [{"x": phase} for phase in phases]
-    b = [{"x": phase * factor} for phase, factor in zip(phases, factors, strict=True)]
-    assert compare.compare(compare.Metric("x", "x", ("x",)), a, b)["p"] == 4 / 64
-
-
-def test_nothing_falls_by_more_than_all() -> None:
-    # Skewed: the mean of A is 80, and the differences are around -100.
-    found = significance.effect([(a, 0.0) for a in (10.0, 10.0, 100.0, 100.0, 120.0, 140.0)])
-    assert found.shift == -found.a
-
-
-def test_five_pairs_tell_nothing() -> None:
-    found = significance.effect([(10.0, 5.0)] * 5)
-    assert (found.shift, found.low, found.high, found.sign()) == (-5, None, None, 0)
-
-
-def test_the_interval_tells_what_the_test_tells() -> None:
-    sizes = (1, 2, 4, 8, 16, 32, 64)
-    for signs in itertools.product((-1, 1), repeat=len(sizes)):
-        differences = [float(sign * size) for sign, size in zip(signs, sizes, strict=True)]
-        p = significance.signed_rank(differences)
-        assert p
-        found = significance.effect([(0, difference) for difference in differences])
-        assert bool(found.sign()) == (p <= 0.05)
-        assert found.low is not None
-        assert found.high is not None
-        assert found.low <= found.shift <= found.high
-
-
-def test_the_interval_covers_what_it_should() -> None:
-    # Of all signs of six differences around 0, all positive and all negative leave it out.
-    missed = sum(
-        bool(significance.effect([(0, float(d)) for d in signed]).sign())
-        for signed in itertools.product(*((-size, size) for size in (1, 2, 4, 8, 16, 32)))
-    )
-    assert missed == 2
-
-
-def test_effects_are_by_metric() -> None:
-    a = {"seconds": 2.0, "progress": 10, "vmstat.oom_kill": 0}
-    b = a | {"progress": 12, "vmstat.oom_kill": 1}
-    found = compare.effects([(side, {"A": a, "B": b}[side]) for side in compare.slice_order(12)])
-    assert found["operations"] == pytest.approx((10, 12, 2, 2, 2))
-    assert found["oom_kill"].sign() == 1
-    assert "remote_flushes" not in found
-
-
-def test_rows() -> None:
-    found = rows()
-    remote = ["499.3", "19.970", "-479.3", "-96.0%", "-"]
-    assert found["remote TLB flushes / anon only"] == remote
-    assert found["flushes / deferring call"][:4] == ["-", "1.050", "-", "-"]
-    assert found["all flushes / deferring call"][:2] == ["-", "1"]
-    assert found["deferred folios / deferring call"][1] == "49"
-    assert found["deferring calls"][:2] == ["0", "19.970"]
-    assert found["reclaim's own remote flushes"][:2] == ["497.3", "17.973"]
-    assert found["interrupts by these"][:2] == ["998.5", "39.940"]
-    assert found["memcg's scanned+refilled / stolen"][0] == "1.800"
-
-
-def test_unknown_counters_are_dashes() -> None:
-    assert rows()["operations / s"] == ["-"] * 5
-
-
-def test_every_line_fits_its_columns() -> None:
-    given = report()
-    counted = {"progress": 10, "function.try_to_unmap+folio_referenced.instructions": 1e9}
-    pieces = [(piece["side"], piece["counters"] | counted) for piece in given["slices"]]
-    given["summary"] = compare.summarize(pieces)
-    text = table.render(given)
-    label = "  try_to_unmap+folio_referenced, instructions / 1,000 operations\n"
-    assert label in text
-    for line in text.splitlines():
-        assert len(line) <= 100
-
-
-def test_stalls_have_rows_only_where_they_were_recorded() -> None:
-    title = "reclaim stalls (direct and memcg)"
-    assert title not in table.render(report())
-    counted = {"seconds": 1.0, "stall_us": [2500], "stall_count": 1}
-    found = compare.summarize([("A", counted), ("B", counted)])[title]
-    assert [row["before"] for row in found] == [2.5, 2.5, 2.5, *[None] * 4]
-
-
-def test_all_stalls_together() -> None:
-    stolen = dict(zip(compare.STOLEN, (1500, 500), strict=True))
-    piece = {
-        "counters": stolen | {"progress": 10, "stats.scan.passes": 12},
-        "stalls": [1000, 2000, 5000],
-    }
-    none = {"counters": stolen | {"progress": 10, "stats.scan.passes": 0}, "stalls": [4000]}
-    slices = [("A", compare.with_stalls(piece)), ("B", compare.with_stalls(none))]
-    rows = compare.summarize(slices)["reclaim stalls (direct and memcg)"]
-    found = {row["key"]: (row["before"], row["after"]) for row in rows}
-    assert found["total_wait_ms_per_1000"] == (4, 2)
-    assert found["total_wait_ms_per_operation"] == (0.8, 0.4)
-    assert found["passes_per_wait"] == (4, None)
-
-
-def test_lost_events_are_told() -> None:
-    assert table.lost_note([{}, {"events_lost": 0}]) == ""
-    assert "7 trace events" in table.lost_note([{"events_lost": 3}, {"events_lost": 4}])
-
-
-def test_lacking_counters_are_told_below_the_table() -> None:
-    text = table.render(report() | {"lacks": ["No x.", "No y: " + "z " * 60]})
-    assert "\nNo x.\nNo y: z " in text
-    assert max(map(len, text.splitlines())) <= 100
-    assert table.lacks(report()) == []
-
-
-@pytest.mark.parametrize(
-    ("primary", "marks"), [(True, ["", "", "*", "**"]), (False, ["", "", "+", "++"])]
-)
-def test_marks(primary: bool, marks: list[str]) -> None:
-    ps = (None, 0.05, 0.0286, 0.0079)
-    assert [table.mark({"primary": primary, "p_corrected": p}) for p in ps] == marks
-
-
-@pytest.mark.parametrize(("pairs", "primary", "few"), [(5, 0, True), (6, 1, False), (6, 2, True)])
-def test_too_few_slices_are_told(pairs: int, primary: int, few: bool) -> None:
-    given = {"slices": [{}] * 2 * pairs, "summary": {compare.PRIMARY: [{}] * primary}}
-    assert ("too few" in table.footnote(given)) == few
-
-
-def test_holm_has_the_published_values() -> None:
-    # The example of Holm's paper: 0.01, 0.04, 0.03, 0.005 of four tests.
-    found = significance.holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
-    assert found == {"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06}
-    assert significance.holm({"x": 0.9, "y": 0.8}) == {"y": 1, "x": 1}
-    assert significance.holm({}) == {}
-
-
-def alternating(a: dict[str, Any], b: dict[str, Any], count: int) -> list[tuple[str, Any]]:
-    return [(side, {"A": a, "B": b}[side]) for side in compare.slice_order(count)]
-
-
-def test_primary_figures_come_first_and_are_corrected_for_their_own_number() -> None:
-    a = {"seconds": 2.0, "progress": 10, "vmstat.pgsteal_anon": 100, "vmstat.pgsteal_file": 0,
-         "vmstat.pswpin": 5}  # fmt: skip
-    found = compare.summarize(
-        alternating(a, a | {"progress": 12, "vmstat.pswpin": 4}, 12),
-        ["operations_per_second", "pswpin_per_1000", "absent"],
-    )
-    first = found[compare.PRIMARY]
-    assert [row["key"] for row in first] == ["operations_per_second", "pswpin_per_1000"]
-    assert [row["label"] for row in first] == ["operations / s", "pswpin / 1,000 stolen"]
-    assert [row["p_corrected"] for row in first] == [4 / 64, 4 / 64]
-    rest = {row["key"]: row for title, rows in found.items() if title != compare.PRIMARY
-            for row in rows}  # fmt: skip
-    assert not rest.keys() & {row["key"] for row in first}
-    tested = [row for row in rest.values() if row["p_corrected"] is not None]
-    assert {row["key"] for row in tested} == {
-        "operations_per_1000", "pswpin_per_operation", "ms_per_operation"
-    }  # fmt: skip
-    assert {row["p_corrected"] for row in tested} == {6 / 64}
-    assert rest["operations"]["p"] == 2 / 64  # a total
-
-
-def test_figures_per_operation_are_there_where_something_counts_them() -> None:
-    a = {"seconds": 1.0, "progress": 50, "vmstat.pgsteal_anon": 100, "vmstat.pgsteal_file": 0,
-         "vmstat.workingset_refault_file": 25}  # fmt: skip
-    rows = compare.summarize([("A", a), ("B", a)])[compare.PER_OPERATION]
-    values = {row["key"]: row["before"] for row in rows}
-    assert values["refault_file_per_operation"] == 500
-    assert "operations_per_operation" not in values
-    del a["progress"]
-    assert not compare.summarize([("A", a), ("B", a)])[compare.PER_OPERATION]
-
-
-def test_an_interval_is_in_percent_of_a_typical_slice() -> None:
-    found = compare.compare(
-        compare.Metric("x", "x", ("x",)),
-        [{"x": 10.0}] * 6,
-        [{"x": 10.0 + change} for change in (1, 2, 3, 4, 5, 9)],
-    )
-    ends = [found[name] for name in ("low", "high", "low_percent", "high_percent")]
-    assert ends == pytest.approx([1, 9, 10, 90])
-    assert table.interval(found) == "+10% to +90%"
-    assert table.interval(found | {"low_percent": -130, "high_percent": -2.04}) == "-100% to -2.0%"
-    assert table.interval(found | {"low_percent": None}) == "-"
-
-
-def test_a_run_of_one_setting_tells_what_chance_marks() -> None:
-    given = report()
-    assert table.chance_note(given) == ""
-    pieces = [(piece["side"], piece["counters"]) for piece in given["slices"]] * 4
-    given["settings"]["aa"] = 1
-    given["summary"] = compare.summarize(pieces, ["remote_flushes_per_1000"])
-    text = table.chance_note(given)
-    assert "1 of them primary: remote_flushes_per_1000" in " ".join(text.split())
-    assert text in table.render(given)
-
-
-def test_runs_of_one_setting_are_judged_one_by_one() -> None:
-    key = "remote_flushes_per_1000"
-    same = [(piece["side"], piece["counters"]) for piece in report()["slices"]] * 4
-    even = [(side, same[0][1]) for side, _ in same]
-    given = report()
-    given["slices"] = [
-        {"side": side, "counters": counters} for side, counters in even + same + even
-    ]
-    given["settings"] |= {"aa": 3, "primary": [key]}
-    assert compare.by_chance(given) == [[], [key], []]
-    said = f"Cut into 3 runs of {len(even)} slices, 1 have a primary figure marked: {key}."
-    assert said in " ".join(table.chance_note(given).split())
-
-
-@pytest.mark.parametrize(
-    ("b", "seconds", "warned"),
-    [("scan=budget", 6, False), ("scan=budget", 5, True), ("flush.max_folios=31", 5, False)],
-)
-def test_slices_shorter_than_three_turnovers_are_told(b: str, seconds: int, warned: bool) -> None:
-    given = report()
-    given["settings"] |= {"b": b, "slice_seconds": seconds}
-    assert table.turnover(given) == []
-    given["turnover_seconds"] = {"A": 1.0, "B": None}
-    assert table.turnover(given) == []
-    given["turnover_seconds"]["B"] = 2.0
-    (said,) = table.turnover(given)
-    assert "1 s with A, 2 s with B" in said
-    assert ("take --seconds 6 or more" in said) == warned
-
-
-def test_without_a_limit_of_its_own() -> None:
-    given = report()
-    given["settings"]["memory_bytes"] = None
-    assert "true, without a limit, " in table.heading(given)
 
 
 def test_operations_may_come_from_a_command() -> None:
@@ -659,11 +267,6 @@ def test_a_command_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "COMMAND_TIMEOUT", 0.1)
     with pytest.raises(Failure, match="more than 0.1 s: sleep 9"):
         counters.ProgressCommand("sleep 9").read()
-
-
-def test_numbers() -> None:
-    texts = [table.number(n) for n in (None, 0, 12.0, 0.0214, 123.456, 98765.4, -2.5)]
-    assert texts == ["-", "0", "12", "0.021", "123.5", "98765", "-2.500"]
 
 
 def test_primary_figures_are_checked() -> None:
@@ -681,3 +284,149 @@ def test_the_primary_figures_of_workloads_exist() -> None:
     known = command.row_keys(stalls=True)
     for workload in workloads.WORKLOADS.values():
         assert set(workload.primary) <= known
+
+
+class Load:
+    """A cgroup whose workload goes on for so many slices, and then does what it is told."""
+
+    path = Path("/nonesuch")
+
+    def __init__(self, slices: int, end: BaseException) -> None:
+        self.slices = slices
+        self.end = end
+
+    def require_alive(self) -> None:
+        """Count a slice."""
+        if not self.slices:
+            raise self.end
+        self.slices -= 1
+
+
+@pytest.fixture
+def run_ab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return what runs ab for 20 slices, of a load that ends after some; nothing is measured."""
+    ticks = itertools.count()
+
+    class Snapshots:
+        marker = SimpleNamespace(write=lambda _text: None)
+
+        def __init__(self, *_sources: Any) -> None:
+            pass
+
+        def snapshot(self, _mark: str = "") -> dict[str, float]:
+            tick = next(ticks)
+            return {"time": tick, "progress": 10 * tick}
+
+    monkeypatch.setattr(command, "Counters", Snapshots)
+    monkeypatch.setattr(command, "locate", lambda: None)
+    monkeypatch.setattr(command, "Control", lambda _root: SimpleNamespace(write=lambda _side: None))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(signal, "signal", lambda *_handler: None)
+
+    def run(slices: int, end: BaseException) -> int:
+        def measure_all(self: command.Run) -> None:
+            where = {"kernel": "6.12", "lru": "mglru", "cpus": 1, "abi": {}}
+            start = Result(self.plan.settings(None, ["true"]), where)
+            load: Any = Load(slices, end)
+            self.measure(load, {"A": [], "B": []}, start)
+
+        monkeypatch.setattr(command.Run, "measure_all", measure_all)
+        parser = Parser()
+        command.arguments(parser)
+        words = f"--json {tmp_path}/r.json --slices 20 --primary operations_per_second true"
+        return command.run(parser.parse_args(words.split()))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "why"),
+    [
+        (SystemExit(130), 130, "it was stopped by SIGINT"),
+        (Failure("the workload has ended"), 1, "the workload has ended"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+    ],
+)
+def test_what_was_measured_is_kept(
+    run_ab: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    end: BaseException, status: int, why: str,
+) -> None:  # fmt: skip
+    assert run_ab(5, end) == status
+    out, said = capsys.readouterr()
+    assert f"INCOMPLETE: the run ended after 5 slices: {why}" in out
+    assert "operations / s" in out
+    assert f"5 of 20 slices were measured: {why}" in said
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert (kept["complete"], len(kept["slices"])) == (False, 5)
+    assert file.load_run(tmp_path / "r.json").pairs == 2
+
+
+def test_a_run_that_has_not_begun_to_measure_leaves_nothing(
+    run_ab: Callable[..., int], tmp_path: Path
+) -> None:
+    with pytest.raises(Failure, match="oh"):
+        run_ab(1, Failure("oh"))
+    assert not json.loads((tmp_path / "r.json").read_text())["complete"]
+
+
+def test_a_whole_run_is_complete(run_ab: Callable[..., int], tmp_path: Path) -> None:
+    assert run_ab(20, Failure("")) == 0
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert (kept["complete"], kept["ended"], len(kept["slices"])) == (True, "", 20)
+    assert kept["summary"]["primary figures"][0]["before"] == 10
+
+
+def test_a_full_disk_ends_no_run(
+    run_ab: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The table is printed, and the file has what was written before."""
+    times = itertools.count()
+
+    def full(texts: dict[Path, str]) -> None:
+        if next(times) > 3:
+            raise Failure("cannot write r.json: No space left on device")
+        file.write(texts)
+
+    monkeypatch.setattr(command, "write", full)
+    with pytest.raises(Failure, match="No space left"):
+        run_ab(20, Failure(""))
+    out, said = capsys.readouterr()
+    assert "20 slices of" in out
+    assert said.count("No space left") == 1
+    assert len(file.load_run(tmp_path / "r.json").slices) == 4
+
+
+def test_a_terminal_is_told_each_slice(
+    run_ab: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run_ab(20, Failure(""))
+    lines = [line for line in capsys.readouterr().err.splitlines() if " to go" in line]
+    assert len(lines) == 20
+    assert lines[1] == "ab: slice 2 of 20, 36 s to go; operations / s: A 10, B 10 (+0.0 %)"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--warmup nan", "--seconds inf", "--settle -1", "--seconds 0", "--slices 3", "--aa 0",
+     "--aa --b flush=batch", "--json /nonesuch/x", "--json /", "--primary nonesuch",
+     "--memory x", "--folio 64", "--progress x --progress-command y"],
+)  # fmt: skip
+def test_a_wrong_command_line_is_told_in_one_sentence(words: str) -> None:
+    parser = Parser()
+    command.arguments(parser)
+    with pytest.raises(Usage):
+        command.run(parser.parse_args([*words.split(), "true"]))
+
+
+def test_the_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser()
+    command.arguments(parser)
+    assert command.run(parser.parse_args(["--list-figures"])) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:2] == "  "}
+    assert listed == command.row_keys(stalls=True)

@@ -2,20 +2,23 @@
 """Tests of the published experiments: their files, their verdicts and their pages."""
 
 import argparse
-import json
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.ab.command import arguments, complete_args
-from vmp.ab.compare import sections
+from vmp.ab.command import arguments, make_plan
 from vmp.bench import command
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
-from vmp.bench.page import render
-from vmp.bench.verdicts import (
+from vmp.bench.page import look_up, measured, render
+from vmp.common import REPO, Failure, Parser, Usage
+from vmp.guest.command import options as vm_options
+from vmp.guest.sources import NAMED
+from vmp.result import file
+from vmp.result.goals import (
     BETTER,
     CANNOT,
     CHANGED,
@@ -28,15 +31,13 @@ from vmp.bench.verdicts import (
     OTHER_WAY,
     OURS_ALONE,
     REPRODUCED,
+    UNSURE,
     WORSE,
-    Measured,
-    look_up,
-    measured,
     verdict,
 )
-from vmp.common import REPO, Failure, Parser, Usage
-from vmp.guest.command import options as vm_options
-from vmp.guest.sources import NAMED
+from vmp.result.metrics import sections
+from vmp.result.model import Result, Results, Row, Settings, Slice
+from vmp.result.significance import Effect
 
 GOOD = """
 title = "T"
@@ -60,26 +61,38 @@ runs = ["one"]
 COUNTED = {"stall_us", "instructions", "progress"}
 
 
+def row(
+    percent: float | None, p: float | None, ends: tuple[float, float] | None = None, tests: int = 1
+) -> Row:
+    """Return a primary figure that was 100, and is so many percent more; `ends` are its interval's.
+
+    Without `ends` these are on its side of 0.
+    """
+    if percent is None:
+        return Row("x", "x", 100, None, primary=True)
+    low, high = ends or (percent - 0.1, percent + 0.1)
+    found = Effect(100, 100 + percent, percent, low, high)
+    return Row("x", "x", 100, 100 + percent, found, 6, True, tests, p, p)
+
+
 @pytest.mark.parametrize(
     ("published", "percent", "p", "said"),
     [
         (-40, -41, 0.01, REPRODUCED),
         (-40, -20, 0.049, REPRODUCED),
         (-40, -19.9, 0.01, DIRECTION),
-        (-40, -60, 0.05, NOT_SEEN),
-        (-40, -60, None, NOT_SEEN),
+        (-40, -60, 0.05, UNSURE),
         (-40, 60, 0.01, OTHER_WAY),
-        (-40, 60, 0.2, NOT_SEEN),
+        (-40, 60, 0.2, UNSURE),
         (-40, None, None, MISSING),
         (40, 20, 0.01, REPRODUCED),
         (40, -20, 0.01, OTHER_WAY),
         ("down", -3, 0.01, DIRECTION),
         ("down", 3, 0.01, OTHER_WAY),
         ("up", 3, 0.01, DIRECTION),
-        ("up", 3, 0.1, NOT_SEEN),
         ("", 3, 0.01, OURS_ALONE),
         ("not up", 3, 0.01, WORSE),
-        ("not up", 3, 0.05, NO_WORSE),
+        ("not up", 3, 0.05, UNSURE),
         ("not up", -3, 0.01, BETTER),
         ("not up", 0, None, NO_WORSE),
         ("not up", None, None, MISSING),
@@ -88,49 +101,41 @@ COUNTED = {"stall_us", "instructions", "progress"}
 def test_verdicts(
     published: float | str, percent: float | None, p: float | None, said: str
 ) -> None:
-    found = Measured(1, 2, percent, None, p)
-    assert verdict(Figure("what", "row", published), found, here=False) == said
+    assert verdict(published, row(percent, p)) == said
 
 
 @pytest.mark.parametrize(
-    ("interval", "least", "said"),
+    ("published", "ends", "tests", "p", "said"),
     [
-        ((-50, -30), 0.0625, FEW),
-        ((-50, -30), 0.04, NOT_SEEN),
-        ((-50, 30), 0.0625, NOT_SEEN),
-        (None, 0.0625, NOT_SEEN),
+        (-40, (-50, -30), 2, 0.0625, FEW),
+        (-40, (-50, -30), 1, 0.0625, UNSURE),
+        (-40, (-50, 30), 2, 0.0625, NOT_SEEN),
+        (-40, (-50, 30), 1, 0.01, NOT_SEEN),
+        ("not up", (-50, 30), 1, 0.01, NO_WORSE),
+        (0, (-9.9, 9.9), 1, 0.2, REPRODUCED),
+        (0, (1, 2), 1, 0.01, REPRODUCED),
+        (0, (-10, 9.9), 1, 0.2, NOISY),
+        (0, (-9.9, 10), 1, 0.2, NOISY),
+        (0, (1, 12), 1, 0.01, CHANGED),
+        (0, (1, 12), 1, 0.06, UNSURE),
     ],
 )
-def test_too_few_slices_are_told(
-    interval: tuple[float, float] | None, least: float, said: str
+def test_a_verdict_never_contradicts_the_interval(
+    published: float | str, ends: tuple[float, float], tests: int, p: float, said: str
 ) -> None:
-    found = Measured(5, 3, -40, interval, 0.0625, least)
-    assert verdict(Figure("what", "row", -40), found, here=False) == said
+    assert verdict(published, row(-40 if published else 1.5, p, ends, tests)) == said
 
 
-@pytest.mark.parametrize(
-    ("interval", "p", "said"),
-    [
-        ((-9.9, 9.9), 0.2, REPRODUCED),
-        ((1, 2), 0.01, REPRODUCED),
-        ((-10, 9.9), 0.2, NOISY),
-        ((-9.9, 10), 0.2, NOISY),
-        ((1, 12), 0.01, CHANGED),
-        (None, None, NOISY),
-    ],
-)
-def test_no_change_was_published(
-    interval: tuple[float, float] | None, p: float | None, said: str
-) -> None:
-    found = Measured(1, 2, 1.5, interval, p)
-    assert verdict(Figure("what", "row", 0), found, here=False) == said
+def test_five_pairs_tell_nothing() -> None:
+    five = Row("x", "x", 5, 3, Effect(5, 3, -2, None, None), 5, True, 1, 0.0625, 0.0625)
+    assert [verdict(published, five) for published in (-40, 0, "not up")] == [FEW] * 3
 
 
 def test_what_an_emulator_can_not_show_is_judged_on_a_real_machine() -> None:
-    figure = Figure("what", "row", 10, cannot="it has no caches")
-    found = Measured(10, 11, 10, (9, 11), 0.01)
-    assert verdict(figure, found, here=False) == CANNOT
-    assert verdict(figure, found, here=True) == REPRODUCED
+    experiment = parse("x", GOOD + 'cannot = "it has no caches"\n')
+    given = results(one=report([100] * 6, [130.0] * 6))
+    assert f"**{CANNOT}**" in render(experiment, [given])
+    assert f"**{REPRODUCED}**" in render(experiment, [replace(given, here=True)])
 
 
 def test_a_good_file() -> None:
@@ -168,7 +173,7 @@ def test_an_unknown_experiment() -> None:
 
 
 def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
-    """Return ab's arguments of a run, checked as ab does."""
+    """Return ab's plan of a run."""
     words = command.words(experiment, run, "f.json", "/dev/sdx" if here else None)
     words = words[words.index("tools/ab") + 1 :]
     parser = Parser()
@@ -176,8 +181,7 @@ def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
     end = words.index("--") if "--" in words else len(words)
     args = parser.parse_args(words[:end])
     args.command = words[end + 1 :]
-    complete_args(args)
-    return args
+    return make_plan(args)
 
 
 @pytest.mark.parametrize("here", [False, True], ids=["guest", "here"])
@@ -224,29 +228,28 @@ def test_a_file_names_what_is_there(name: str) -> None:
     assert experiment.title[-1] != "." and experiment.about and experiment.published
 
 
-def report(a: list[float], b: list[float]) -> dict[str, Any]:
-    """Return a report of ab whose slices did so many operations, in a second each."""
+def report(a: list[float], b: list[float], **settings: Any) -> Result:
+    """Return a result of ab whose slices did so many operations, in a second each."""
     pairs = zip(a, b, strict=True)
     values = [(side, value) for pair in pairs for side, value in zip("AB", pair, strict=True)]
-    return {
-        "settings": {
-            "a": "flush=stock", "b": "flush=batch", "both": "(nothing)", "memory_bytes": 64 << 20,
-            "slice_seconds": 1,
-        },
-        "environment": {"kernel": "6.12.117", "lru": "mglru", "cpus": 4},
-        "slices": [
-            {"side": side, "counters": {"progress": value, "seconds": 1}} for side, value in values
-        ],
-    }  # fmt: skip
+    what: dict[str, Any] = {
+        "a": "flush=stock",
+        "b": "flush=batch",
+        "both": "(nothing)",
+        "slice_seconds": 1,
+    }
+    what |= {"memory_bytes": 64 << 20} | settings
+    return Result(
+        Settings(**what),
+        {"kernel": "6.12.117", "lru": "mglru", "cpus": 4},
+        tuple(Slice(side, {"progress": value, "seconds": 1}) for side, value in values),
+    )
 
 
-def results(**runs: dict[str, Any]) -> dict[str, Any]:
-    """Return a file of results."""
+def results(**runs: Result) -> Results:
+    """Return the results of an experiment."""
     commands = dict.fromkeys(runs, "tools/ab")
-    return {
-        "format": 1, "experiment": "x", "command": "tools/bench run x", "here": False,
-        "vm": "--cpus 2", "commands": commands, "runs": runs,
-    }  # fmt: skip
+    return Results("x", "tools/bench run x", False, "--cpus 2", commands, runs)
 
 
 def test_a_page() -> None:
@@ -276,18 +279,18 @@ def test_what_an_emulator_can_not_show_is_no_primary_figure_there() -> None:
 
 def test_a_figure_that_is_missing() -> None:
     found = look_up(Figure("what", "stall_p99_ms"), [], report([1] * 6, [1.0] * 6), None)
-    assert (found.percent, found.p, found.interval) == (None, None, None)
+    assert (found.percent, found.p, found.ends) == (None, None, None)
 
 
 def test_p_is_corrected_for_the_number_of_figures() -> None:
     figures = [Figure("what", row) for row in ("operations_per_second", "ms_per_operation")]
     primary = [figure.row for figure in figures]
     one, two = (
-        look_up(figures[0], keys, report([1] * 6, [2.0] * 6), None).p
+        look_up(figures[0], keys, report([1] * 6, [2.0] * 6), None)
         for keys in (primary[:1], primary)
     )
-    assert one == 2 / 64 and two == 4 / 64
-    assert look_up(figures[0], primary, report([1] * 6, [2.0] * 6), None).least == two
+    assert (one.p_corrected, two.p_corrected) == (2 / 64, 4 / 64)
+    assert (one.undecidable(), two.undecidable()) == (False, True)
 
 
 def test_a_run_against_another_has_figures_of_its_own() -> None:
@@ -314,47 +317,51 @@ against = "two"
 def test_figures_that_are_0(before: float, after: float, said: str) -> None:
     figure = Figure("what", "operations_per_second", 0)
     found = look_up(figure, [figure.row], report([before] * 6, [after] * 6), None)
-    assert verdict(figure, found, here=False) == said
+    assert verdict(figure.published, found) == said
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    for text in ("", "[]", "{}", json.dumps({"format": 1})):
-        (tmp_path / "f").write_text(text)
-        with pytest.raises(Failure, match="has no results of an experiment"):
-            command.load(tmp_path / "f")
+    """As a run of ab is: it is no experiment."""
+    (tmp_path / "f").write_text(file.run_text(report([1.0] * 6, [1.0] * 6), summary=True))
+    for name in ("f", "nonesuch"):
+        done = subprocess.run([REPO / "tools/bench", "page", tmp_path / name], capture_output=True,
+                              text=True)  # fmt: skip
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1
+
+
+def with_counters(given: Result, **more: Any) -> Result:
+    """Return a result whose slices have more of them, and with `stalls` these."""
+    stalls = more.pop("stalls", None)
+    more = {name.replace("__", "."): value for name, value in more.items()}
+    return replace(given, slices=tuple(
+        replace(piece, counters=piece.counters | more, stalls=stalls) for piece in given.slices
+    ))  # fmt: skip
 
 
 def test_what_is_saved_has_all_that_the_table_is_made_of() -> None:
-    slices = [
-        (piece["side"], piece["counters"]) for piece in report([1.0] * 6, [2.0] * 6)["slices"]
-    ]
-    for _, counters in slices:
-        counters |= {"vmstat.oom_kill": 1, "vmstat.pgfree": 1, "stats.scan.passes": 1}
-    whole = {"slices": [{"side": side, "counters": c} for side, c in slices], "summary": {},
-             "settings": {"aa": 0}}  # fmt: skip
+    whole = with_counters(
+        report([1.0] * 6, [2.0] * 6, workload=("x",)),
+        vmstat__oom_kill=1, vmstat__pgfree=1, stats__scan__passes=1,
+    )  # fmt: skip
     kept = command.trimmed(whole)
-    assert "summary" not in kept
-    for piece in kept["slices"]:
-        assert piece["counters"].keys() == {"progress", "seconds", "vmstat.oom_kill"}
+    assert kept.settings.workload == ()
+    for piece in kept.slices:
+        assert piece.counters.keys() == {"progress", "seconds", "vmstat.oom_kill"}
 
 
 def test_what_is_saved_of_one_setting_twice_has_what_the_primary_figures_are_made_of() -> None:
-    given = report([1.0] * 6, [2.0] * 6)
-    given["settings"] |= {"aa": 1, "primary": ["total_wait_ms_per_1000"]}
-    stolen = {"vmstat.pgsteal_anon": 1, "vmstat.pgsteal_file": 1}
-    for piece in given["slices"]:
-        piece["counters"] |= stolen
-        piece["stalls"] = [5]
-    for piece in command.trimmed(given)["slices"]:
-        assert piece["counters"].keys() == stolen.keys() and piece["stalls"] == [5]
+    given = report([1.0] * 6, [2.0] * 6, aa=1, primary=("total_wait_ms_per_1000",))
+    given = with_counters(given, vmstat__pgsteal_anon=1, vmstat__pgsteal_file=1, stalls=(5,))
+    for piece in command.trimmed(given).slices:
+        assert piece.counters.keys() == {"vmstat.pgsteal_anon", "vmstat.pgsteal_file"}
+        assert piece.stalls == (5,)
 
 
 def test_a_page_of_one_setting_twice_tells_what_chance_marks() -> None:
-    text = GOOD.partition("[[figures]]")[0]
-    experiment = parse("x", text)
-    given = report([1.0] * 18, [1.0] * 12 + [2.0] * 6)
-    given["settings"] |= {"aa": 3, "primary": ["operations_per_second"]}
-    given["summary"] = {}
+    experiment = parse("x", GOOD.partition("[[figures]]")[0])
+    asked = ("operations_per_second",)
+    given = report([1.0] * 18, [1.0] * 12 + [2.0] * 6, aa=3, primary=asked)
     page = render(experiment, [results(one=command.trimmed(given))])
     key = "`operations_per_second`"
     assert f"| 6.12.117, one | {key} | 3 | 1 | {key} |\n| all | | 3 | 1, 33.3 % | |\n" in page
@@ -383,7 +390,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         done.append(words)
         if "--json" in words:
             saved = tmp_path / words[words.index("--json") + 1]
-            saved.write_text(json.dumps(report([1.0] * 6, [1.5] * 6) | {"summary": {}}))
+            saved.write_text(file.run_text(report([1.0] * 6, [1.5] * 6), summary=True))
 
     def measure(_title: str, vm: list[str], runs: dict[Path, str], *_others: Any) -> None:
         done.append(vm)
@@ -513,7 +520,7 @@ MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
 @pytest.mark.parametrize("directory", MEASURED, ids=lambda path: path.name)
 def test_a_page_is_that_of_its_results(directory: Path) -> None:
     """If this fails: tools/bench page docs/results/NAME/*.json."""
-    every = [command.load(path) for path in sorted(directory.glob("*.json"))]
+    every = [file.load_results(path) for path in sorted(directory.glob("*.json"))]
     page = command.PAGES / f"{directory.name}.md"
     assert page.read_text() == render(find(directory.name), every)
     assert f"]({page.name})" in (command.PAGES / "README.md").read_text()

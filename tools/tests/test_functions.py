@@ -4,9 +4,10 @@
 from pathlib import Path
 
 import pytest
-from vmp.ab import command, compare, folios, functions
+from vmp.ab import command, folios, functions
 from vmp.ab.functions import Functions, parse_functions, parse_profile
 from vmp.common import ICOUNT, Failure, Parser, Usage
+from vmp.result import metrics
 
 # As the kernel prints trace_stat/function0, which has the first 30 letters of a name; and without
 # the function graph tracer, which brings the times.
@@ -183,7 +184,7 @@ def test_options_that_are_refused(words: str, why: str) -> None:
     parser = Parser()
     command.arguments(parser)
     with pytest.raises(Usage, match=why):
-        command.complete_args(parser.parse_args(words.split()))
+        command.make_plan(parser.parse_args(words.split()))
 
 
 COUNTED = {
@@ -196,7 +197,7 @@ COUNTED = {
 
 def function_values(piece: dict[str, float]) -> dict[str, float | None]:
     """Return what the rows of the section say about one slice, by label."""
-    return {row.label: row.value([piece]) for row in compare.function_rows(set(piece))}
+    return {row.label: row.value([piece]) for row in metrics.function_rows(set(piece))}
 
 
 def test_functions_are_counted_per_stolen_page() -> None:
@@ -205,7 +206,7 @@ def test_functions_are_counted_per_stolen_page() -> None:
         "f+g, us / 1,000 stolen pages": 200,
         "f+g, us / call": 4,
     }
-    assert compare.function_rows({"vmstat.pgsteal_anon", "progress"}) == []
+    assert metrics.function_rows({"vmstat.pgsteal_anon", "progress"}) == []
 
 
 def test_functions_are_counted_per_operation_where_some_are() -> None:

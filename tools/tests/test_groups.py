@@ -26,7 +26,7 @@ OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}
         ("tools/something-new", OFFERED),
         ("tools/tests/guest/race.sh", {"static", "slow", "plain", "debug"}),
         ("tools/tests/test_ab.py", {"static"}),
-        ("tools/vmp/ab/compare.py", {"static", "plain", "recording"}),
+        ("tools/vmp/result/model.py", {"static", "plain", "recording"}),
         ("tools/vmp/report/match.py", {"static", "plain", "recording"}),
         ("tools/vmp/report/page.py", {"static", "recording"}),
         ("tools/man/ab.1", {"static"}),

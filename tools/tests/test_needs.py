@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from vmp.ab.command import OBSERVE, Run
-from vmp.ab.compare import Metric, sections
 from vmp.control.counters import CPU, IRQ, MEMCG, VMSTAT
 from vmp.control.debugfs import Control
 from vmp.control.needs import NEEDS, OBSERVED, REMOTE, lacking
+from vmp.result.metrics import Metric, sections
 
 # Statistics of a node, which are no events.
 ALWAYS = {"nr_vmscan_write", "workingset_refault_anon", "workingset_refault_file"}

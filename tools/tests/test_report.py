@@ -6,14 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.ab import compare
 from vmp.ab.workloads import WORKLOADS
 from vmp.common import Failure
-from vmp.report import aggregate, match, trace, verdict
+from vmp.report import aggregate, command, match, trace, verdict
+from vmp.result import file, metrics
+from vmp.result.model import Result, Settings, Slice, slice_order
 from vmp.testing import browser
 
 REPORT = Path(__file__).resolve().parents[1] / "report"
@@ -82,8 +84,8 @@ def pictured(*before: str) -> aggregate.Picture:
     return aggregate.read(trace.events(lines(*before)))
 
 
-def ab_report(**changes: float) -> dict[str, Any]:
-    """Return ab's report of the same run, with some of B's counters changed."""
+def ab_result(**changes: float) -> Result:
+    """Return ab's result of the same run, with some of B's counters changed."""
     names = ("pgsteal_anon", "pgsteal_file", "nr_tlb_remote_flush", "oom_kill")
     stats = {"flush.deferred": 0, "flush.batches": 0, "flush.largest_batch": 64}
     a: dict[str, float] = {"seconds": 2.0, "vmstat.workingset_refault_file": 10}
@@ -91,18 +93,16 @@ def ab_report(**changes: float) -> dict[str, Any]:
     a |= {f"stats.{name}": value for name, value in stats.items()}
     b = a | {"vmstat.pgsteal_anon": 40, "vmstat.pgsteal_file": 3, "vmstat.oom_kill": 1}
     b |= {"stats.flush.deferred": 44, "stats.flush.batches": 1} | changes
-    sides = {"A": a, "B": b}
-    return {
-        "format": 1,
-        "settings": {
-            "a": "flush=stock", "b": "flush=batch", "both": "(nothing)", "title": "stress <ng>",
-            "memory_bytes": 64 << 20, "slice_seconds": 2,
-        },
-        "environment": {"kernel": "6.12.117", "lru": "mglru", "cpus": 4, "abi": {}},
-        "slices": [{"side": side, "counters": counters} for side, counters in sides.items()],
-        "summary": compare.summarize(list(sides.items())),
-        "test": "exact two-sided Wilcoxon signed-rank over neighbouring slices",
-    }  # fmt: skip
+    return Result(
+        Settings("flush=stock", "flush=batch", "(nothing)", 64 << 20, 2, "stress <ng>"),
+        {"kernel": "6.12.117", "lru": "mglru", "cpus": 4, "abi": {}},
+        (Slice("A", a), Slice("B", b)),
+    )
+
+
+def text_of(result: Result) -> str:
+    """Return the file of a result."""
+    return file.run_text(result, summary=True)
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,11 @@ def test_lost_events_are_counted() -> None:
 
 
 def test_a_run_is_found_by_its_settings_and_slices() -> None:
-    shown, report = pictured(), ab_report()
-    other = ab_report()
-    other["settings"]["b"] = "flush=batch,flush.max_folios=31"
-    assert match.pair(shown, [other, report]) == {0: 1}
-    report["slices"].reverse()
-    assert match.pair(shown, [other, report]) == {}
+    shown, result = pictured(), ab_result()
+    other = replace(result, settings=replace(result.settings, b="flush=batch,flush.max_folios=31"))
+    assert match.pair(shown, [other, result]) == {0: 1}
+    turned = replace(result, slices=result.slices[::-1])
+    assert match.pair(shown, [other, turned]) == {}
 
 
 def test_figures_beside_those_of_the_module() -> None:
@@ -199,16 +198,16 @@ def test_folios_that_were_left_out_are_not_compared() -> None:
     shown = pictured("x-1 [0] 9.000000: print: tracing_mark_write: vmscan-policy lacks folios")
     shown.counted = {"unmap.folios": 9}
     names = {row["figure"] for row in match.beside_module(shown)}
-    report = ab_report(**{"stats.unmap.folios": 9})
-    names |= {row["figure"] for row in match.beside(shown, shown.slices(0), report)}
+    result = ab_result(**{"stats.unmap.folios": 9})
+    names |= {row["figure"] for row in match.beside(shown, shown.slices(0), result)}
     assert "flush.deferred" in names
     assert not {"unmap.folios", "young.folios"} & names
 
 
 def test_figures_beside_those_of_ab() -> None:
-    report = ab_report(**{"vmstat.pgsteal_anon": 83, "stats.scan.passes": 0})
+    result = ab_result(**{"vmstat.pgsteal_anon": 83, "stats.scan.passes": 0})
     shown = pictured()
-    found = match.beside(shown, shown.groups()["B: flush=batch"], report)
+    found = match.beside(shown, shown.groups()["B: flush=batch"], result)
     rows = {row["figure"]: (row["trace"], row["counted"], row["percent"]) for row in found}
     assert rows["stolen_pages"] == (43, 86, -50)
     assert rows["flush.deferred"] == (44, 44, 0)
@@ -217,40 +216,37 @@ def test_figures_beside_those_of_ab() -> None:
     assert "stalls" not in rows
 
 
-def long_report(**of_b: list[float]) -> dict[str, Any]:
-    """Return ab's report of twelve pairs: A counts 100 of all, and B, twice, what is given."""
+PRIMARY = ("scanned_per_stolen", "ms_per_operation", "refault_anon_per_1000")
+
+
+def long_result(primary: tuple[str, ...] = PRIMARY, **of_b: list[float]) -> Result:
+    """Return ab's result of twelve pairs: A counts 100 of all, and B, twice, what is given."""
     names = {"scanned": "memcg.pgscan", "operations": "progress", "anon": "vmstat.pgsteal_anon",
              "refaults": "vmstat.workingset_refault_anon", "kills": "vmstat.oom_kill"}  # fmt: skip
     a = {"seconds": 2.0, "memcg.pgsteal": 100, "vmstat.pgsteal_file": 0, names["anon"]: 100}
     a |= dict.fromkeys(names.values(), 100) | {names["kills"]: 0}
-    report, sides = ab_report(), compare.slice_order(24)
     values = {names[name]: iter(counts * 2) for name, counts in of_b.items()}
-    report["slices"] = [
-        {"side": side, "counters": a | ({n: next(v) for n, v in values.items()}
-                                        if side == "B" else {})}
-        for side in sides
-    ]  # fmt: skip
-    return summarized(report)
+    slices = tuple(
+        Slice(side, a | ({n: next(v) for n, v in values.items()} if side == "B" else {}))
+        for side in slice_order(24)
+    )
+    given = ab_result()
+    return replace(given, slices=slices, settings=replace(given.settings, primary=primary))
 
 
-def summarized(report: dict[str, Any]) -> dict[str, Any]:
-    """Return a report with the summary of its slices."""
-    pieces = [(piece["side"], piece["counters"]) for piece in report["slices"]]
-    return report | {"summary": compare.summarize(pieces)}
-
-
-def test_the_verdict_tells_better_from_worse_and_both_from_noise() -> None:
-    report = long_report(
+def test_the_verdict_is_on_what_was_asked_for() -> None:
+    result = long_result(
         scanned=[80, 81, 82, 83, 84, 85], operations=[98, 103, 99, 101, 104, 95],
         refaults=[120, 121, 122, 123, 124, 460], kills=[0, 0, 1, 0, 2, 0],
     )  # fmt: skip
-    found = verdict.of_run("x.json", report)
+    found = verdict.of_run("x", result)
     assert found.sentences == [
         "B (flush=batch) beside A (flush=stock): 12 pairs of neighbouring slices of stress <ng> in "
         "64 MiB.",
-        "Better with B: pages scanned -18% (-19% to -16%).",
-        "Worse with B: refaults, anon +22% (+21% to +137%).",
-        "Can't be told from noise: time per operation +0.0% (-2.4% to +2.1%).",
+        "Better with B: pages scanned -18 % (-19 to -16 %).",
+        "No difference was detected: time per operation +0.0 % (-2.4 to +2.1 %).",
+        "Worse with B: refaults, anon +22 % (+21 to +137 %).",
+        "All other figures were not asked for: they have an interval and no verdict.",
         "OOM kills: 0 with A, 6 with B.",
         "How long reclaim held tasks up was not measured: ab does it with --stalls.",
     ]
@@ -261,57 +257,68 @@ def test_the_verdict_tells_better_from_worse_and_both_from_noise() -> None:
     assert row.dot == pytest.approx(22.5, abs=0.1)
     assert row.ends == pytest.approx((21, 137), abs=0.5)
     assert verdict.scale([found]) == 100
+    other = verdict.of_run("x", replace(result, settings=replace(result.settings, primary=())))
+    assert other.groups["Refaults"][0] == row._replace(told="exploratory")
 
 
 def test_of_nothing_there_is_no_percentage() -> None:
-    report = long_report(refaults=[5, 6, 7, 8, 9, 10])
-    for piece in report["slices"]:
-        if piece["side"] == "A":
-            piece["counters"]["vmstat.workingset_refault_anon"] = 0
-    row = verdict.of_run("x.json", summarized(report)).groups["Refaults"][0]
-    assert row == verdict.Row("refaults, anon", "0 to 75", "worse", None, None)
+    result = long_result(refaults=[5, 6, 7, 8, 9, 10])
+    nothing = {"vmstat.workingset_refault_anon": 0}
+    result = replace(result, slices=tuple(
+        replace(p, counters=p.counters | nothing) if p.side == "A" else p for p in result.slices
+    ))  # fmt: skip
+    row = verdict.of_run("x", result).groups["Refaults"][0]
+    said = "0 to 75 (no percentage: A has nothing)"
+    assert row == verdict.Row("refaults, anon", said, "worse", None, None)
 
 
 def test_what_a_reader_asks_is_in_the_table() -> None:
     names = {"stall_us", "stats.flush.calls", "progress"}
-    keys = {metric.key for metrics in compare.sections(names).values() for metric in metrics}
-    asked = {key for metrics in verdict.QUESTIONS.values() for key in metrics}
-    assert asked <= keys
+    keys = {metric.key for each in metrics.sections(names).values() for metric in each}
+    assert verdict.LABELS.keys() <= keys
     # Whatever a load is there to tell; instructions are told per function.
     primary = {key for workload in WORKLOADS.values() for key in workload.primary}
-    assert primary - asked == {"instructions_per_1000"}
+    assert primary - verdict.LABELS.keys() == {"instructions_per_1000"}
 
 
 def test_few_slices_have_no_verdict() -> None:
-    report = ab_report()
-    report["slices"] = [
-        {"side": side, "counters": {"seconds": 2.0, "progress": count}}
+    slices = tuple(
+        Slice(side, {"seconds": 2.0, "progress": count})
         for side, count in zip("ABBA", (10, 20, 20, 10), strict=True)
-    ]
-    found = verdict.of_run("x.json", summarized(report))
-    assert "too few to tell anything" in found.sentences[1]
-    assert found.groups["Waits"] == [verdict.Row("time per operation", "-50%", "open", -50, None)]
+    )
+    found = verdict.of_run("x", replace(long_result(), slices=slices))
+    assert "too few to tell a difference" in found.sentences[1]
+    said = "-50 % (no interval: 2 of 6 pairs)"
+    assert found.groups["Waits"] == [verdict.Row("time per operation", said, "open", -50, None)]
     assert verdict.scale([found]) == 50
+
+
+def test_runs_are_called_by_what_they_are() -> None:
+    name = "flush=batch beside flush=stock: stress <ng> in 64 MiB, mglru LRU"
+    assert verdict.titles([ab_result()]) == [name]
+    assert verdict.titles([ab_result()] * 2) == [f"{name}, run 1", f"{name}, run 2"]
 
 
 def test_what_a_recording_shows_by_itself() -> None:
     said = " ".join(verdict.of_recording("trace.dat", pictured()).sentences)
     assert "In 4.0 s reclaim took 93 pages." in said
-    assert "21.505 TLB flushes interrupted other CPUs (A: 20, B: 23.256)." in said
+    assert "21.51 TLB flushes interrupted other CPUs (A: 20, B: 23.26)." in said
     assert "99 % took 200 ms or less (A: 2, B: -), and the longest 200 ms." in said
     assert "slept 0.0015 s in all. OOM kills: 1. There is no picture" in said
 
 
 @pytest.mark.parametrize(
     ("sides", "counters"),
-    [("AAB", {"seconds": 2}), ("", {}), ("AB", {"seconds": "2"}), ("AB", {})],
+    [("AAB", {"seconds": 2}), ("", {}), ("AB", {"seconds": "2"}), ("AA", {"seconds": 2})],
 )
 def test_another_json_is_told(tmp_path: Path, sides: str, counters: dict[str, Any]) -> None:
     path = tmp_path / "ab.json"
-    slices = [{"side": side, "counters": counters} for side in sides]
-    path.write_text(json.dumps(ab_report() | {"slices": slices}))
+    slices = tuple(Slice(side, counters) for side in sides)
+    path.write_text(
+        json.dumps(file.run_document(replace(ab_result(), slices=slices), summary=False))
+    )
     with pytest.raises(Failure, match="neither a trace.dat"):
-        match.load(path)
+        command.read(path)
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +331,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fake.chmod(0o755)
     (place / "trace.dat").write_bytes(trace.MAGIC + b"6")
     (place / "lines").write_text("\n".join(lines(*LOST)))
-    (place / "ab.json").write_text(json.dumps(ab_report()))
+    (place / "ab.json").write_text(text_of(ab_result()))
     (place / "other").write_text("{}")
     return place
 
@@ -400,10 +407,10 @@ def test_what_is_left_out_is_said(place: Path) -> None:
 
 
 def test_each_run_has_its_verdict(place: Path) -> None:
-    (place / "second.json").write_text(json.dumps(long_report(scanned=[80, 81, 82, 83, 84, 85])))
+    (place / "second.json").write_text(text_of(long_result(scanned=[80, 81, 82, 83, 84, 85])))
     page = page_of(place, "ab.json", "second.json")
     assert page.count("<figure") == 2
-    assert page.index("<h2>ab.json</h2>") < page.index("<h2>second.json</h2>")
+    assert page.index("mglru LRU, run 1</h2>") < page.index("mglru LRU, run 2</h2>")
     assert 'class="effect better"' in page
 
 

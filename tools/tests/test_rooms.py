@@ -18,6 +18,7 @@ PACKAGE = REPO / "tools" / "vmp"
 FLOORS = (
     {"common"},
     {"control", "guest"},
+    {"result"},
     {"ab", "doctor"},
     {"livepatch", "record", "report"},
     {"vmscanctl", "bench", "demo"},

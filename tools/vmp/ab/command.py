@@ -11,18 +11,17 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vmp.ab.cgroup import Cgroup, Memcg, existing
-from vmp.ab.compare import PAGE, Slice, sections, slice_order, summarize, with_stalls
 from vmp.ab.disk import mounted
 from vmp.ab.folios import DEFAULT_KIB, held_folios
 from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
-from vmp.ab.table import render, turnover
 from vmp.ab.workloads import WORKLOADS, Workload, build_programs
 from vmp.common import (
     Command,
@@ -38,6 +37,11 @@ from vmp.common import (
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
+from vmp.result.file import check_writable, run_text, write
+from vmp.result.form import number, percent
+from vmp.result.metrics import sections
+from vmp.result.model import Result, Settings, Slice, asked, difference, slice_order
+from vmp.result.table import render, turnover
 
 DEFAULT_WORKLOAD = "vm"
 DEFAULT_B = "flush=batch"
@@ -53,7 +57,7 @@ def say(text: str) -> None:
     print(f"ab: {text}", file=sys.stderr, flush=True)
 
 
-def settings(words: list[str]) -> str:
+def settings(words: list[Assignment]) -> str:
     """Return settings as they are typed."""
     return ",".join(map(str, words)) or "(nothing)"
 
@@ -69,23 +73,69 @@ def complete(
     return [Assignment(name, now[name]) for name in others] + side
 
 
-class Run:
-    """One A/B run: its settings, and the slices measured so far."""
+@dataclass(frozen=True)
+class Plan:
+    """What a run is to do: the command line, checked. Sizes are in bytes, times in seconds."""
 
-    def __init__(self, args: argparse.Namespace, control: Control) -> None:
-        self.args = args
+    a: list[Assignment]
+    b: list[Assignment]
+    both: list[Assignment]
+    workload: Workload
+    primary: list[str]
+    memory: int | None
+    zram: int | None
+    functions: list[tuple[str, ...]]
+    folio: int
+    disk: Path | None
+    progress: Path | None
+    progress_command: str | None
+    cgroup: str | None
+    json: Path | None
+    lru: str
+    stalls: bool
+    aa: int
+    slices: int
+    seconds: float
+    settle: float
+    warmup: float
+
+    def order(self) -> str:
+        """Return the sides of all slices."""
+        return slice_order(self.slices) * (self.aa or 1)
+
+    def settings(self, limit: int | None, command: list[str]) -> Settings:
+        """Return what the result tells of the plan."""
+        return Settings(
+            a=settings(self.a),
+            b=settings(self.b),
+            both=settings(self.both),
+            aa=self.aa,
+            primary=tuple(self.primary),
+            memory_bytes=limit,
+            warmup_seconds=self.warmup,
+            settle_seconds=self.settle,
+            slice_seconds=self.seconds,
+            title=self.workload.title or " ".join(command),
+            workload=tuple(command),
+        )
+
+
+class Run:
+    """One A/B run: its plan, and what it has found so far."""
+
+    def __init__(self, plan: Plan, control: Control) -> None:
+        self.plan = plan
         self.control = control
-        self.workload: Workload = args.workload
         self.progress: Progress | None = None
-        if args.progress:
-            self.progress = ProgressFile(args.progress)
-        if args.progress_command:
-            self.progress = ProgressCommand(args.progress_command)
+        if plan.progress:
+            self.progress = ProgressFile(plan.progress)
+        if plan.progress_command:
+            self.progress = ProgressCommand(plan.progress_command)
         self.stalls: Stalls | None = None
         self.functions: Functions | None = None
         self.observes = False
-        self.lacks: list[str] = []
-        self.slices: list[dict[str, Any]] = []
+        self.result: Result | None = None
+        self.unsaved = ""
 
     def restore(self, before: dict[str, str]) -> None:
         """Write back the values of before the run."""
@@ -101,11 +151,11 @@ class Run:
 
     def prepare(self, stack: ExitStack) -> dict[str, list[Assignment]]:
         """Check and save the settings, write the common ones, return what each side writes."""
-        args, control = self.args, self.control
+        plan, control = self.plan, self.control
         if OBSERVE in control.names():
             self.observe(stack)
-        control.check([*args.set, *args.a, *args.b])
-        common, a, b = (control.spell_out(side) for side in (args.set, args.a, args.b))
+        control.check([*plan.both, *plan.a, *plan.b])
+        common, a, b = (control.spell_out(side) for side in (plan.both, plan.a, plan.b))
         named = [*common, *a, *b]
         before = {item.name: control.get(item.name) for item in named}
         stack.callback(self.restore, before)
@@ -116,32 +166,32 @@ class Run:
 
     def make_places(self, stack: ExitStack) -> dict[str, Path | int]:
         """Make what the workload's command names in braces, and return where it is."""
-        places: dict[str, Path | int] = {"twice": max(1, 2 * (self.args.memory or 0) >> 20)}
-        if self.workload.large():
-            stack.enter_context(held_folios(self.args.folio))
-            places["folio"] = self.args.folio
-        if self.workload.compiled():
+        places: dict[str, Path | int] = {"twice": max(1, 2 * (self.plan.memory or 0) >> 20)}
+        if self.plan.workload.large():
+            stack.enter_context(held_folios(self.plan.folio))
+            places["folio"] = self.plan.folio
+        if self.plan.workload.compiled():
             places["programs"] = build_programs()
-        if not (self.args.disk or self.workload.progress):
+        if not (self.plan.disk or self.plan.workload.progress):
             return places
         scratch = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="vmscan-policy-ab.", dir="/run"))
         )
-        if self.args.disk:
+        if self.plan.disk:
             directory = places["directory"] = scratch / "disk"
             directory.mkdir()
-            system = self.workload.disk or DEFAULT_SYSTEM
-            stack.enter_context(mounted(system, self.args.disk, directory))
-        if self.workload.progress:
+            system = self.plan.workload.disk or DEFAULT_SYSTEM
+            stack.enter_context(mounted(system, self.plan.disk, directory))
+        if self.plan.workload.progress:
             counted = places["progress"] = scratch / "progress"
-            self.progress = ProgressFile(counted, self.workload.progress)
+            self.progress = ProgressFile(counted, self.plan.workload.progress)
         return places
 
     def require_swap(self, stack: ExitStack) -> None:
         """Switch zram on if that is wanted; raise Failure without swap for a workload in need."""
-        if self.args.zram:
-            stack.enter_context(zram(self.args.zram))
-        if self.workload.swap == "needed" and not swap_areas():
+        if self.plan.zram:
+            stack.enter_context(zram(self.plan.zram))
+        if self.plan.workload.swap == "needed" and not swap_areas():
             raise Failure("there is no swap: switch some on, or add --zram 1G")
 
     def wait_for_operations(self, memcg: Cgroup) -> None:
@@ -159,16 +209,20 @@ class Run:
         self.wait_for_operations(memcg)
         deadline = time.monotonic() + RECLAIM_TIMEOUT
         at_first = memcg.stolen()  # laying out files has made reclaim work, too
-        while memcg.stolen() == at_first and not self.workload.pages_out:
+        while memcg.stolen() == at_first and not self.plan.workload.pages_out:
             memcg.require_alive()
             if time.monotonic() > deadline:
-                limit = f"its limit of {self.args.memory_text}" if self.args.memory else "there is"
+                limit = (
+                    f"its limit of {size_text(self.plan.memory)}"
+                    if self.plan.memory
+                    else "there is"
+                )
                 raise Failure(
                     f"no page was reclaimed within {RECLAIM_TIMEOUT} s: the workload has to use "
                     f"more memory than {limit}"
                 )
             time.sleep(0.2)
-        time.sleep(self.args.warmup)
+        time.sleep(self.plan.warmup)
         memcg.require_alive()
 
     def counted(self, values: dict[str, float]) -> dict[str, float]:
@@ -176,22 +230,23 @@ class Run:
         absent = () if self.observes else OBSERVED
         return {name: value for name, value in values.items() if name not in absent}
 
-    def measure_slice(self, counters: Counters, name: str) -> dict[str, Any]:
+    def measure_slice(self, counters: Counters, number: int, side: str) -> Slice:
         """Return what one slice has counted, and its stalls if they are recorded."""
         if self.stalls:
             self.stalls.start()
         if self.functions:
             self.functions.start()
-        before = counters.snapshot(f"vmscan-policy ab begin {name}")
-        time.sleep(self.args.seconds)
-        after = counters.snapshot(f"vmscan-policy ab end {name}")
-        piece: dict[str, Any] = {"counters": self.counted(delta(before, after))}
+        before = counters.snapshot(f"vmscan-policy ab begin {number} {side}")
+        time.sleep(self.plan.seconds)
+        after = counters.snapshot(f"vmscan-policy ab end {number} {side}")
+        counted = self.counted(delta(before, after))
         if self.functions:
-            piece["counters"] |= self.functions.stop()
-        if self.stalls:
-            self.stalls.stop()
-            piece["stalls"], piece["events_lost"] = self.stalls.take()
-        return piece
+            counted |= self.functions.stop()
+        if not self.stalls:
+            return Slice(side, counted)
+        self.stalls.stop()
+        times, lost = self.stalls.take()
+        return Slice(side, counted, tuple(times), lost)
 
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
@@ -203,24 +258,45 @@ class Run:
         with memcg.frozen() if patches else nullcontext():
             self.control.write(side)
 
-    def measure(self, memcg: Cgroup, sides: dict[str, list[Assignment]]) -> None:
-        """Switch and read the counters, slice by slice; the workload goes on all the while."""
+    def measure(self, memcg: Cgroup, sides: dict[str, list[Assignment]], result: Result) -> None:
+        """Switch and read the counters, slice by slice; the workload goes on all the while.
+
+        After each slice `self.result` has what there is, and so has the file.
+        """
         counters = Counters(self.control, memcg.path, self.progress)
-        order = slice_order(self.args.slices) * (self.args.aa or 1)
-        named = {"a": settings(self.args.a), "b": settings(self.args.b)}
-        counters.marker.write(f"vmscan-policy ab run {json.dumps(named)}")
-        self.lacks = [str(need) for need in lacking(self.counted(counters.snapshot()))]
-        for sentence in self.lacks:
+        order = self.plan.order()
+        what = {"a": result.settings.a, "b": result.settings.b}
+        counters.marker.write(f"vmscan-policy ab run {json.dumps(what)}")
+        lacks = tuple(str(need) for need in lacking(self.counted(counters.snapshot())))
+        for sentence in lacks:
             say(sentence)
+        slices: list[Slice] = []
         for index, side in enumerate(order, 1):
-            if index % 10 == 1:
+            if index % 10 == 1 and not sys.stderr.isatty():
                 say(f"slice {index} of {len(order)}")
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
-                time.sleep(self.args.settle)
-            piece = self.measure_slice(counters, f"{index} {side}")
+                time.sleep(self.plan.settle)
+            piece = self.measure_slice(counters, index, side)
             memcg.require_alive()
-            self.slices.append({"side": side, **piece})
+            slices.append(piece)
+            ended = "" if index == len(order) else "it was killed"
+            self.result = replace(result, slices=tuple(slices), lacks=lacks, ended=ended)
+            self.save(summary=not ended)
+            if sys.stderr.isatty():
+                say(progress_line(self.result, self.plan))
+
+    def save(self, *, summary: bool) -> None:
+        """Write the result to its file; what hinders that is told once, and the run goes on."""
+        if not self.plan.json or not self.result or (special(self.plan.json) and not summary):
+            return
+        try:
+            write({self.plan.json: run_text(self.result, summary=summary)})
+            self.unsaved = ""
+        except (Failure, OSError) as error:
+            if not self.unsaved:
+                say(f"{error}: the run goes on, the table will have what is measured")
+            self.unsaved = str(error)
 
     def environment(self) -> dict[str, Any]:
         """Return what the figures depend on besides the settings."""
@@ -237,88 +313,65 @@ class Run:
 
     def enter_cgroup(self, stack: ExitStack) -> Cgroup:
         """Return the cgroup to measure: one that is there, or a fresh one that the run ends."""
-        if self.args.cgroup:
-            return existing(self.args.cgroup)
+        if self.plan.cgroup:
+            return existing(self.plan.cgroup)
         name = f"vmscan-policy-ab.{os.getpid()}"
-        memcg = Memcg(name, self.args.memory, self.workload.swap != "none")
+        memcg = Memcg(name, self.plan.memory or 0, self.plan.workload.swap != "none")
         return stack.enter_context(memcg)
 
-    def turnovers(self) -> dict[str, float | None]:
-        """Return for each side in how many seconds reclaim takes what the cgroup holds."""
-        found: dict[str, float | None] = {}
-        for side in "AB":
-            pieces = [piece["counters"] for piece in self.slices if piece["side"] == side]
-            stolen, held, seconds = (
-                sum(piece[name] for piece in pieces)
-                for name in ("memcg.pgsteal", "memcg.current", "seconds")
-            )
-            pages = held / len(pieces) / PAGE
-            found[side] = pages * seconds / stolen if stolen else None
-        return found
-
-    def measure_all(self) -> dict[str, Any]:
-        """Do the run and return the report; everything set up for it is taken down again."""
-        args = self.args
+    def measure_all(self) -> None:
+        """Do the run; everything set up for it is taken down again."""
+        plan = self.plan
         with ExitStack() as stack:
             self.require_swap(stack)
-            stack.enter_context(held_lru(args.lru))
+            stack.enter_context(held_lru(plan.lru))
             sides = self.prepare(stack)
-            command = self.workload.words(self.make_places(stack))
-            if args.stalls:
+            command = plan.workload.words(self.make_places(stack))
+            if plan.stalls:
                 self.stalls = stack.enter_context(Stalls())
-            if args.functions:
-                self.functions = stack.enter_context(Functions(args.functions))
+            if plan.functions:
+                self.functions = stack.enter_context(Functions(plan.functions))
             memcg = self.enter_cgroup(stack)
             stack.callback(ignore_signals)
             self.control.write(sides["A"])
-            where = f" in {args.memory_text}" if args.memory else ""
-            say(f"workload: {' '.join(command) or self.workload.title}{where}")
+            where = f" in {size_text(plan.memory)}" if plan.memory else ""
+            say(f"workload: {' '.join(command) or plan.workload.title}{where}")
             if isinstance(memcg, Memcg):
                 memcg.start(command)
             self.wait_for_reclaim(memcg)
-            self.measure(memcg, sides)
-            environment = self.environment()
-            limit = memcg.limit()
+            result = Result(plan.settings(memcg.limit(), command), self.environment())
+            self.measure(memcg, sides, result)
             say("done, restoring what was there before")
-        pieces: list[tuple[str, Slice]] = [(p["side"], with_stalls(p)) for p in self.slices]
-        report = {
-            "format": 1,
-            "settings": {
-                "a": settings(args.a),
-                "b": settings(args.b),
-                "both": settings(args.set),
-                "aa": args.aa or 0,
-                "primary": args.primary,
-                "memory_bytes": limit,
-                "warmup_seconds": args.warmup,
-                "settle_seconds": args.settle,
-                "slice_seconds": args.seconds,
-                "title": self.workload.title or " ".join(command),
-                "workload": command,
-            },
-            "environment": environment,
-            "lacks": self.lacks,
-            "slices": self.slices,
-            "turnover_seconds": self.turnovers(),
-            "summary": summarize(pieces, args.primary),
-            "test": "exact two-sided Wilcoxon signed-rank over neighbouring slices, after Holm",
-        }
-        for sentence in turnover(report):
-            say(sentence)
-        return report
+
+    def end(self, why: str) -> None:
+        """Keep what an incomplete run has found, and say why it ended."""
+        if self.result:
+            self.result = replace(self.result, ended=why)
+            self.save(summary=True)
 
 
-def choose_cgroup(args: argparse.Namespace) -> None:
-    """Put the workload for a cgroup that is there in the place of its name.
+def size_text(size: int | None) -> str:
+    """Return a size in MiB as it is told."""
+    return f"{(size or 0) / (1 << 20):g} MiB"
 
-    Raises Failure for options that would change something in it.
-    """
-    refused = {"--memory": args.memory, "--disk": args.disk, "--folio": args.folio}
-    for option, value in refused.items():
-        if value:
-            raise Failure(f"{option} is for a workload that ab starts: leave it or --cgroup out")
-    args.workload = Workload((), title=f"what runs in {args.cgroup}")
-    args.memory_text = None
+
+def special(path: Path) -> bool:
+    """Tell if a path is no file, but such as /dev/stdout: it takes the result at the end."""
+    return path.exists() and not path.is_file()
+
+
+def progress_line(result: Result, plan: Plan) -> str:
+    """Return what a terminal is told after a slice: the primary figures, and how far the run is."""
+    done, count = len(result.slices), len(plan.order())
+    left = (count - done) * (plan.seconds + plan.settle / 2)
+    a, b = result.side("A"), result.side("B")
+    figures = []
+    for metric, label in asked(result.settings.primary, [*a, *b]).values():
+        before, after = metric.value(a), metric.value(b)
+        change = percent(difference(before, after)[1])
+        figures.append(f"{label}: A {number(before)}, B {number(after)} ({change})")
+    to_go = f"{left / 60:.0f} min" if left >= 100 else f"{left:.0f} s"
+    return "; ".join([f"slice {done} of {count}, {to_go} to go", *figures])
 
 
 def row_keys(stalls: bool) -> set[str]:
@@ -335,25 +388,25 @@ def check_primary(keys: list[str], stalls: bool) -> None:
             continue
         if key in row_keys(stalls=True):
             raise Failure(f"--primary {key} takes --stalls, too")
-        near = difflib.get_close_matches(key, sorted(known), 3) or sorted(known)
+        near = difflib.get_close_matches(key, sorted(known), 3) or ["what --list-figures prints"]
         raise Failure(f"--primary {key} is no figure: there is {', '.join(near)}")
 
 
-def choose_primary(args: argparse.Namespace) -> list[str]:
+def choose_primary(args: argparse.Namespace, workload: Workload) -> list[str]:
     """Return the keys of the primary figures: those named, or the workload's own that it can have.
 
     Raises Failure for one that there is not.
     """
     if args.primary is None:
         known = row_keys(args.stalls)
-        return [key for key in args.workload.primary if key in known]
+        return [key for key in workload.primary if key in known]
     keys = [key.strip() for key in args.primary.split(",") if key.strip()]
     check_primary(keys, args.stalls)
     return list(dict.fromkeys(keys))
 
 
-def choose_workload(args: argparse.Namespace) -> None:
-    """Replace the workload's name or the command by a Workload, and fill in what it implies.
+def choose_workload(args: argparse.Namespace) -> Workload:
+    """Return the workload that is named, or is a command, or runs in a cgroup that is there.
 
     Raises Failure for options that do not go with it.
     """
@@ -361,13 +414,14 @@ def choose_workload(args: argparse.Namespace) -> None:
     if sum(map(bool, (name, args.command, args.cgroup))) > 1:
         raise Failure("give one of --workload NAME, --cgroup PATH and a command")
     if args.cgroup:
-        choose_cgroup(args)
-        return
-    if args.command:
-        workload = Workload(tuple(args.command))
-    else:
-        name = name or DEFAULT_WORKLOAD
-        workload = WORKLOADS[name]
+        for option in ("memory", "disk", "folio"):
+            if getattr(args, option):
+                raise Failure(
+                    f"--{option} is for a workload that ab starts: leave it or --cgroup out"
+                )
+        return Workload((), title=f"what runs in {args.cgroup}")
+    name = None if args.command else name or DEFAULT_WORKLOAD
+    workload = WORKLOADS[name] if name else Workload(tuple(args.command))
     program = workload.program or workload.command[0]
     if not shutil.which(program):
         raise Failure(f"the command {program} is missing: install it or name another one")
@@ -380,12 +434,9 @@ def choose_workload(args: argparse.Namespace) -> None:
             f"the workload {name} counts in a file of its own: leave --progress and "
             "--progress-command out"
         )
-    args.workload = workload
     if args.folio and not workload.large():
         raise Failure("--folio is for the workloads large-*: leave it out")
-    args.folio = args.folio or DEFAULT_KIB
-    args.memory_text = workload.memory if args.memory is None else args.memory
-    args.disk = args.disk or (DEFAULT_DISK if workload.disk else None)
+    return workload
 
 
 def arguments(parser: Parser) -> None:
@@ -427,6 +478,7 @@ def arguments(parser: Parser) -> None:
     )
     add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
+    add("--list-figures", action="store_true", help="print the keys of all figures, and end")
     add("--primary", metavar="KEYS", help="figures asked for, by their keys in the JSON: A,B")
     add("--progress", metavar="FILE", type=Path, help="file in which the workload counts")
     add("--progress-command", metavar="CMD", help="prints how much the workload has done")
@@ -435,56 +487,116 @@ def arguments(parser: Parser) -> None:
     add("command", metavar="CMD", nargs="*", help="the workload's command line")
 
 
-def complete_args(args: argparse.Namespace) -> None:
-    """Check what was given, and put sizes, settings and the workload in the place of their texts.
-
-    Raises Usage.
-    """
-    try:
-        choose_workload(args)
-        args.memory = None if args.memory_text is None else parse_size(args.memory_text)
-        args.primary = choose_primary(args)
-        args.zram = None if args.zram is None else parse_size(args.zram)
-        if args.aa is not None and args.b:
-            raise Failure("--aa runs side A twice: leave --b out")
-        args.b = args.a if args.aa else args.b or DEFAULT_B
-        args.a, args.b = parse_assignments([args.a]), parse_assignments([args.b])
-        args.set = parse_assignments(args.set)
-        args.functions = parse_functions(args.functions)
-    except (ValueError, Failure) as error:
-        raise Usage(str(error)) from None
+def check(args: argparse.Namespace) -> None:
+    """Raise Usage for numbers and options that can't be."""
     if args.slices < 2 or args.slices % 2:
         raise Usage("--slices has to be an even number from 2 on")
     if args.aa is not None and args.aa < 1:
         raise Usage("--aa takes a number of runs from 1 on")
+    if args.aa is not None and args.b:
+        raise Usage("--aa runs side A twice: leave --b out")
     if args.progress and args.progress_command:
         raise Usage("give --progress or --progress-command, not both")
-    if args.json and not args.json.absolute().parent.is_dir():
-        raise Usage(f"there is no directory for {args.json}: make it first")
+    if args.json:
+        check_writable(args.json)
+
+
+def make_plan(args: argparse.Namespace) -> Plan:
+    """Return what the command line asks for; raises Usage."""
+    check(args)
+    try:
+        workload = choose_workload(args)
+        memory = workload.memory if args.memory is None else args.memory
+        return Plan(
+            a=parse_assignments([args.a]),
+            b=parse_assignments([args.a if args.aa else args.b or DEFAULT_B]),
+            both=parse_assignments(args.set),
+            workload=workload,
+            primary=choose_primary(args, workload),
+            memory=None if args.cgroup or memory is None else parse_size(memory),
+            zram=None if args.zram is None else parse_size(args.zram),
+            functions=parse_functions(args.functions),
+            folio=args.folio or DEFAULT_KIB,
+            disk=args.disk or (DEFAULT_DISK if workload.disk else None),
+            progress=args.progress,
+            progress_command=args.progress_command,
+            cgroup=args.cgroup,
+            json=args.json,
+            lru=args.lru,
+            stalls=args.stalls,
+            aa=args.aa or 0,
+            slices=args.slices,
+            seconds=args.seconds,
+            settle=args.settle,
+            warmup=args.warmup,
+        )
+    except (ValueError, Failure) as error:
+        raise Usage(str(error)) from None
+
+
+def figures_text() -> str:
+    """Return the figures that a run can have: keys for --primary, and what they are."""
+    found = sections({"progress", "instructions", "stall_us"})
+    width = max(len(row.key) for rows in found.values() for row in rows)
+    lines = []
+    for title, rows in found.items():
+        lines += [f"{title}:"] * bool(rows)
+        lines += [f"  {row.key.ljust(width)}  {row.label}" for row in rows]
+    return "\n".join([
+        *lines, "",
+        "Those of stalls and waits take --stalls. There are more: with --functions",
+        "function.NAME.calls_per_1000 and function.NAME.instructions_per_1000 or _per_call, and",
+        "the module's counters as stats.POINT.NAME.",
+    ])  # fmt: skip
 
 
 def ignore_signals() -> None:
     """Keep further signals from cutting the clean-up short."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
 
 
-def on_signal(number: int, _frame: object) -> None:
+def on_signal(signum: int, _frame: object) -> None:
     """Leave through the clean-up."""
     ignore_signals()
-    sys.exit(128 + number)
+    sys.exit(128 + signum)
+
+
+def reason(error: BaseException) -> tuple[str, int]:
+    """Return in words what ended a run, and the exit status."""
+    if isinstance(error, SystemExit):
+        status = int(error.code or 0)
+        return f"it was stopped by {signal.Signals(status - 128).name}", status
+    return (isinstance(error, OSError) and error.strerror) or str(error), 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run, print the table and save the JSON file."""
-    complete_args(args)
-    for number in SIGNALS:
-        signal.signal(number, on_signal)
-    report = Run(args, Control(locate())).measure_all()
-    print(render(report), flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
-    return 0
+    """Run, print the table; the file has what is measured all the while."""
+    if args.list_figures:
+        print(figures_text())
+        return 0
+    plan = make_plan(args)
+    for each in SIGNALS:
+        signal.signal(each, on_signal)
+    run, status = Run(plan, Control(locate())), 0
+    try:
+        run.measure_all()
+    except (Failure, OSError, SystemExit) as error:
+        if not run.result or len(run.result.slices) < 2:
+            raise
+        why, status = reason(error)
+        if run.result.ended:
+            run.end(why)
+        say(f"{len(run.result.slices)} of {len(plan.order())} slices were measured: {why}")
+    result = run.result
+    if not result:
+        raise Failure("nothing was measured")
+    for sentence in turnover(result):
+        say(sentence)
+    print(render(result), flush=True)
+    if run.unsaved:
+        raise Failure(run.unsaved)
+    return status
 
 
 COMMAND = Command(

@@ -8,10 +8,9 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from vmp.ab.compare import MODULE_COUNTERS, Metric, sections, with_stalls
 from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
@@ -19,11 +18,13 @@ from vmp.control.debugfs import locate
 from vmp.guest.kernel import name_kernel
 from vmp.guest.sources import KERNEL_HELP, NAMED
 from vmp.guest.steps import measure, step
+from vmp.result.file import load_results, load_run, results_document
+from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
+from vmp.result.model import Result, Results
 
 TOOL = "bench"
 PAGES = REPO / "docs" / "results"
 SLOWER = 4  # a busy machine may take so many times the minutes
-FORMAT = 1
 GUEST_DISK = "/dev/vda"
 
 
@@ -51,27 +52,26 @@ def files(experiment: Experiment, kernel: str | None) -> dict[str, Path]:
     return {run: out.relative_to(REPO) / f"{run}.json" for run in experiment.runs}
 
 
-def trimmed(report: dict[str, Any]) -> dict[str, Any]:
-    """Return a report without its table, and without counters that no row is made of.
+def trimmed(result: Result) -> Result:
+    """Return a result without counters that no row of its table is made of.
 
     Most are the module's own, and would be nine tenths of the file. Of one setting twice, only the
     primary figures are looked at.
     """
-    what = report["settings"]
-    names = {name for piece in report["slices"] for name in with_stalls(piece)}
+    what = result.settings
+    names = {name for piece in result.slices for name in piece.values()}
     rows = [
         row for title, part in sections(names).items() if title != MODULE_COUNTERS for row in part
     ]
-    rows = [row for row in rows if not what.get("aa") or row.key in what["primary"]]
+    rows = [row for row in rows if not what.aa or row.key in what.primary]
     needed = {name for row in rows if isinstance(row, Metric) for name in (*row.parts, *row.per)}
-    slices = [
-        piece | {"counters": {k: v for k, v in piece["counters"].items() if k in needed}}
-        for piece in report["slices"]
-    ]
+    needed.add("memcg.current")  # for the turnover
+    slices = tuple(
+        replace(piece, counters={k: v for k, v in piece.counters.items() if k in needed})
+        for piece in result.slices
+    )
     # The workload's command has this machine's paths; its title says what it is.
-    settings = {k: v for k, v in what.items() if k != "workload"}
-    kept = {k: v for k, v in report.items() if k != "summary"}
-    return kept | {"settings": settings, "slices": slices}
+    return replace(result, settings=replace(what, workload=()), slices=slices)
 
 
 def words(experiment: Experiment, run: str, out: str, disk: str | None) -> list[str]:
@@ -86,27 +86,25 @@ def save(experiment: Experiment, paths: dict[str, Path], option: str, disk: str 
 
     `option` says where they were done, as on the command line.
     """
-    runs = {run: trimmed(json.loads((REPO / path).read_text())) for run, path in paths.items()}
+    runs = {run: trimmed(load_run(REPO / path)) for run, path in paths.items()}
     here, part = disk is not None, ""
     if len(runs) < len(find(experiment.name).runs):
         (part,) = runs
         option = f"{option} --run {part}"
-    results = {
-        "format": FORMAT,
-        "experiment": experiment.name,
-        "command": f"tools/bench run {option} {experiment.name}",
-        "here": here,
-        "vm": "" if here else experiment.emulated.vm,
-        "commands": {
+    results = Results(
+        experiment=experiment.name,
+        command=f"tools/bench run {option} {experiment.name}",
+        here=here,
+        vm="" if here else experiment.emulated.vm,
+        commands={
             run: shlex.join(words(experiment, run, f"{run}.json", disk)) for run in experiment.runs
         },
-        "runs": runs,
-    }
-    kernel = next(iter(runs.values()))["environment"]["kernel"]
-    name = "-".join(filter(None, [kernel, "here" if here else "", part]))
+        runs=runs,
+    )
+    name = "-".join(filter(None, [results.kernel(), "here" if here else "", part]))
     saved = OUT / TOOL / experiment.name / f"{name}.json"
     saved.parent.mkdir(parents=True, exist_ok=True)
-    saved.write_text(json.dumps(results, separators=(",", ":")) + "\n")
+    saved.write_text(json.dumps(results_document(results), separators=(",", ":")) + "\n")
     return saved
 
 
@@ -134,17 +132,6 @@ def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     return save(experiment, paths, f"--kernel {kernel}", None)
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Return a file of results; raise Failure for another file."""
-    try:
-        results: dict[str, Any] = json.loads(path.read_text())
-    except ValueError:
-        results = {}
-    if not isinstance(results, dict) or results.get("format") != FORMAT or "runs" not in results:
-        raise Failure(f"{path} has no results of an experiment: name a file that `bench run` saved")
-    return results
-
-
 def show(_args: argparse.Namespace) -> int:
     """Print the experiments."""
     width = max(map(len, names()))
@@ -160,7 +147,7 @@ def run_one(experiment: Experiment, args: argparse.Namespace, named: str | None)
         saved = [run_here(experiment, args.disk or "")]
     else:
         saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
-    print(render(find(experiment.name), [load(path) for path in saved]))
+    print(render(find(experiment.name), [load_results(path) for path in saved]))
     print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
 
 
@@ -197,10 +184,10 @@ def run_all(args: argparse.Namespace) -> int:
 
 def make_pages(args: argparse.Namespace) -> int:
     """Write the page of each experiment that the files are of."""
-    every: dict[str, list[dict[str, Any]]] = {}
+    every: dict[str, list[Results]] = {}
     for path in args.file:
-        results = load(path)
-        every.setdefault(results["experiment"], []).append(results)
+        results = load_results(path)
+        every.setdefault(results.experiment, []).append(results)
     for name, all_of_it in every.items():
         page = PAGES / f"{name}.md"
         page.write_text(render(find(name), all_of_it))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from vmp.common import Failure, Usage, sources
+from vmp.result.goals import NOT_UP
 
 SUFFIX = ".toml"
-NOT_UP = "not up"  # what is published where a figure only must not rise
 DISK = "{disk}"  # in a command: where there is a blank disk
 
 

@@ -2,54 +2,24 @@
 """The demo: in one guest, each policy against stock under one workload."""
 
 import argparse
-import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from textwrap import fill
 
-from vmp.ab.table import render
-from vmp.ab.workloads import ALL, STOCK
 from vmp.common import OUT, REPO, Command, Parser
-from vmp.demo import large
-from vmp.demo.verdicts import TITLES, closing, verdict
+from vmp.demo.goals import GOALS, LARGE, LARGE_POINTS, TITLES, commands, counted, recorded
 from vmp.guest.kernel import name_kernel
-from vmp.guest.offered import only, policies
+from vmp.guest.offered import policies
 from vmp.guest.sources import KERNEL_HELP
 from vmp.guest.steps import measure, step
+from vmp.result.file import load_run
+from vmp.result.model import Result
+from vmp.result.table import render
 
-THREADS = "tools/ab --workload threads --zram 3G --slices 20 --warmup 5"
-VM = "tools/ab --zram 512M --memory 64M"
-PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seconds 3"
 DISK = "2G:2000"  # what pressure keeps its file on
 GUEST_TIMEOUT = 1500  # seconds
 COUNTED_TIMEOUT = 900
-
-
-def commands(offered: dict[str, list[str]]) -> dict[str, str]:
-    """Return the runs with several CPUs, by name, for a kernel with these points and policies."""
-    old = "v6.12" if "v6.12" in offered["scan"] else "stock"
-    return {
-        "threads": f"{THREADS} --lru mglru",
-        "threads-1g": f"{THREADS} --lru mglru --memory 1G",
-        "threads-classic": f"{THREADS} --lru classic",
-        "mglru": f"{VM} --lru mglru --slices 24",
-        "scan": f"{PRESSURE} --a scan={old} --b scan=budget,aging=continue",
-    }
-
-
-def counted(offered: dict[str, list[str]]) -> dict[str, str]:
-    """Return the runs whose instructions are counted."""
-    trace = f"{VM} --lru mglru --a trace=0 --b trace=1 --set {only(ALL, offered)} "
-    trace += f"--functions {large.LIMIT} --slices 20 --seconds 0.4 --warmup 0.5"
-    # Elsewhere the kernel handles large folios in batches by itself.
-    return {"trace": trace} | (large.COMMANDS if large.POINTS <= set(offered) else {})
-
-
-def recorded(offered: dict[str, list[str]]) -> str:
-    """Return the run to record: shorter, as single events are to be seen, no small differences."""
-    sides = f"--a {only(STOCK, offered)} --b {only(ALL, offered)}"
-    return f"{VM} --lru mglru {sides} --slices 24 --seconds 1 --stalls"
 
 
 def where(shown: Path) -> str:
@@ -76,9 +46,30 @@ def saved(directory: Path, runs: Mapping[str, str]) -> dict[Path, str]:
     return {path: f"{run} --json {path} >/dev/null" for path, run in files.items()}
 
 
-def load(out: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the reports of runs, by name."""
-    return {name: json.loads((out / f"{name}.json").read_text()) for name in names}
+def judged(name: str, result: Result) -> tuple[list[bool], str]:
+    """Return which goals of a run hold, and the lines that say so."""
+    goals = [goal for goal in GOALS if goal.run == name]
+    rows = [result.row(goal.key) for goal in goals]
+    lines = [goal.told(row) for goal, row in zip(goals, rows, strict=True)]
+    held = [goal.holds(row) for goal, row in zip(goals, rows, strict=True) if goal.kind]
+    return held, "\n".join([f"{TITLES[name]}:", *lines])
+
+
+def closing(held: list[bool], first: Result, *, large: bool) -> str:
+    """Return the sentences at the end; `large` folios were measured, too."""
+    more = "Reclaim of large folios was measured page by page and in batches. " if large else ""
+    text = (
+        "Eight threads of one process write at random to twice the memory that their cgroup has, "
+        "and so swap all the time. Stock reclaim flushes other CPUs' TLBs before the pageout of "
+        "each page that another CPU could still write to; the batch policy flushes once for many. "
+        "The processes of stress-ng share no memory, so that stock needs fewer flushes. The budget "
+        "policy settles once a pass how much to scan, and ends when it has enough. "
+        f"{more}Instructions are counted on one CPU: cache misses and interrupts to others are "
+        f"not in them. All on Linux {first.environment['kernel']}, guests with "
+        f"{first.environment['cpus']} CPUs. Each workload was started once, and ran on while its "
+        "policy was switched."
+    )
+    return f"{fill(text, 100)}\n{sum(held)} of {len(held)} goals held, {held.count(False)} missed."
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,22 +88,24 @@ def run(args: argparse.Namespace) -> int:
     guest = ["--icount", "--cpus", "1"]
     runs = saved(shown, counted(offered))
     measure("counting instructions in a guest, three minutes", guest, runs, COUNTED_TIMEOUT)
-    reports = load(out, TITLES)
+    large = set(offered) >= LARGE_POINTS
+    results = {
+        name: load_run(out / f"{name}.json") for name in TITLES if large or name not in LARGE
+    }
     held, verdicts = [], []
-    for name, report in reports.items():
-        text = render(report)
+    for name, result in results.items():
+        text = render(result)
         (out / f"{name}.txt").write_text(text + "\n")
         print(f"== {TITLES[name]} ==\n{text}\n")
-        results, lines = verdict(name, report)
-        held += results
+        goals, lines = judged(name, result)
+        held += goals
         verdicts.append(lines)
-    if large_too := large.POINTS <= set(offered):
-        results, lines = large.table(load(out, large.COMMANDS))
-        held += results
-        verdicts.append(lines)
-    summary = "\n".join([*verdicts, "", closing(reports, held, large_too)])
+    summary = "\n".join([*verdicts, "", closing(held, results["threads"], large=large)])
     (out / "summary.txt").write_text(summary + "\n")
-    page = [f"{shown}/{name}" for name in ("trace.dat", *(f"{n}.json" for n in TITLES))]
+    page = [
+        f"{shown}/{name}"
+        for name in ("trace.dat", *(f"{n}.json" for n in results if n not in LARGE))
+    ]
     page.append(f"{shown}/recorded.json")
     step("making the report", ["tools/report", "-o", f"{shown}/report.html", *page])
     print(f"{summary}\n\n{where(shown)}", flush=True)

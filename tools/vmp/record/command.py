@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 
 from vmp.ab.alternation import Alternation, parse_sides
 from vmp.common import (
@@ -21,7 +23,7 @@ from vmp.common import (
     result_file,
 )
 from vmp.control.counters import is_level
-from vmp.control.debugfs import Control, locate
+from vmp.control.debugfs import Assignment, Control, locate
 from vmp.control.marker import Marker
 from vmp.record import children
 from vmp.record.recorder import (
@@ -71,17 +73,35 @@ def arguments(parser: Parser) -> None:
     add("--strict", action="store_true", help="fail when events were lost")
 
 
-def complete_args(args: argparse.Namespace) -> None:
-    """Check what was given, and put numbers and settings in the place of their texts.
+@dataclass(frozen=True)
+class Plan:
+    """What is to be recorded: the command line, checked. Times are in seconds, the buffer bytes."""
 
-    Raises Usage.
-    """
+    command: list[str]
+    output: Path
+    seconds: float
+    sides: dict[str, list[Assignment]]
+    every: float
+    folios: list[str]
+    buffer: int
+    strict: bool
+
+
+def make_plan(args: argparse.Namespace) -> Plan:
+    """Return what the command line asks for; raises Usage."""
     if not args.command and args.seconds == inf:
         raise Usage("give the command to run after --, or --for TIME")
     try:
-        args.sides = parse_sides(args.ab)
-        args.buffer = parse_size(args.buffer)
-        args.folios = parse_folios(args.folios)
+        return Plan(
+            command=args.command,
+            output=args.output,
+            seconds=args.seconds,
+            sides=parse_sides(args.ab),
+            every=args.every,
+            folios=parse_folios(args.folios),
+            buffer=parse_size(args.buffer),
+            strict=args.strict,
+        )
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None
 
@@ -89,25 +109,27 @@ def complete_args(args: argparse.Namespace) -> None:
 class Run:
     """One recording and what goes on meanwhile."""
 
-    def __init__(self, args: argparse.Namespace, control: Control) -> None:
-        self.args = args
+    def __init__(self, plan: Plan, control: Control) -> None:
+        self.plan = plan
         self.control = control
-        self.recorder = Recorder(args.output, args.buffer, args.folios)
-        self.alternation = Alternation(control, args.sides, args.every) if args.ab else None
+        self.recorder = Recorder(plan.output, plan.buffer, plan.folios)
+        self.alternation = (
+            Alternation(control, plan.sides, plan.every) if any(plan.sides.values()) else None
+        )
         self.child: subprocess.Popen[bytes] | None = None
 
     def start_command(self) -> None:
         """Start the command, if there is one; stdin is empty where it is a terminal."""
-        if self.args.command:
+        if self.plan.command:
             stdin = subprocess.DEVNULL if os.isatty(0) else None
-            self.child = children.start(self.args.command, stdin=stdin)
+            self.child = children.start(self.plan.command, stdin=stdin)
 
     def watch(self) -> int:
         """Switch settings until the command ends, the time is over or a signal comes.
 
         Returns the exit status: the command's, 0 when the time was over.
         """
-        end = time.monotonic() + self.args.seconds
+        end = time.monotonic() + self.plan.seconds
         while True:
             self.recorder.require_alive()
             if self.child and self.child.poll() is not None:
@@ -122,7 +144,7 @@ class Run:
     def mark_counted(self, before: dict[str, dict[str, int]]) -> None:
         """Leave in the trace what the module has counted since `before`, to compare with."""
         marker = Marker()
-        if lacks_folios(self.args.folios):
+        if lacks_folios(self.plan.folios):
             marker.write("vmscan-policy lacks folios")
         for point, counters in self.control.stats().items():
             grown = {name: value - before[point][name] for name, value in counters.items()}
@@ -152,19 +174,19 @@ class Run:
     def tell(self, counts: dict[int, tuple[int, int]], status: int) -> int:
         """Say what was recorded and what was lost, and return the exit status."""
         total = sum(recorded for recorded, _ in counts.values())
-        say(f"{total} event{'' if total == 1 else 's'} in {self.args.output}")
+        say(f"{total} event{'' if total == 1 else 's'} in {self.plan.output}")
         lost = {cpu: number for cpu, (_, number) in counts.items()}
         if not any(lost.values()):
             return status
-        say(lost_sentence(lost, self.args.buffer))
-        return status or (FAILED if self.args.strict else 0)
+        say(lost_sentence(lost, self.plan.buffer))
+        return status or (FAILED if self.plan.strict else 0)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check, record, and tell the outcome."""
-    complete_args(args)
+    plan = make_plan(args)
     children.hold_signals()
-    return Run(args, Control(locate())).record()
+    return Run(plan, Control(locate())).record()
 
 
 COMMAND = Command(

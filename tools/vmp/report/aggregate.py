@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from vmp.ab.compare import nearest_rank
 from vmp.common import Failure
 from vmp.report.trace import Event, fields
+from vmp.result.metrics import nearest_rank
 
 BIN = 20_000  # microseconds: what a series is resolved to
 REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI

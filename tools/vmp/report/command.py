@@ -14,6 +14,8 @@ from vmp.common import CACHE, SETUP, Command, Failure, Parser, Usage, Words, res
 from vmp.report import aggregate, match, trace, verdict
 from vmp.report.contents import Contents
 from vmp.report.text import figures_json, render
+from vmp.result.file import named, write
+from vmp.result.model import Result
 
 VENV = CACHE / "venv"
 LIBRARIES = ("matplotlib", "jinja2")
@@ -86,43 +88,32 @@ def read_recording(path: Path) -> aggregate.Picture:
 
 
 def compare_runs(
-    shown: aggregate.Picture | None, reports: list[dict[str, Any]]
+    shown: aggregate.Picture | None, results: list[Result]
 ) -> tuple[dict[int, int], dict[int, dict[str, list[dict[str, Any]]]]]:
-    """Return which report belongs to each run of the recording, and both side by side."""
+    """Return which result belongs to each run of the recording, and both side by side."""
     if not shown:
         return {}, {}
-    matched = match.pair(shown, reports)
+    matched = match.pair(shown, results)
     compared = {}
     for run, index in matched.items():
         slices = shown.slices(run)
         sides = {side: [span for span in slices if span.side == side] for side in "AB"}
         compared[run] = {
-            side: match.beside(shown, spans, reports[index])
+            side: match.beside(shown, spans, results[index])
             for side, spans in sides.items()
             if spans
         }
     return matched, compared
 
 
-def save(texts: dict[Path, str]) -> None:
-    """Write all files or none: each under another name first."""
-    written: dict[Path, Path] = {}
+def read(path: Path) -> dict[str, Result]:
+    """Return the runs of a file by name; raises Failure for one that has none."""
     try:
-        for path, text in texts.items():
-            if path.is_dir():
-                raise Failure(f"{path} is a directory: name a file")
-            temporary = path.with_name(f".{path.name}.{os.getpid()}")
-            try:
-                with temporary.open("x") as handle:
-                    written[path] = temporary
-                    handle.write(text)
-            except OSError as error:
-                raise Failure(f"cannot write {path}: {error.strerror}") from None
-        for path, temporary in written.items():
-            temporary.replace(path)
-    finally:
-        for temporary in written.values():
-            temporary.unlink(missing_ok=True)
+        return named(path)
+    except Failure:
+        raise Failure(
+            f"{path} is neither a trace.dat of trace-cmd nor a file of `ab --json` or `bench run`"
+        ) from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -130,11 +121,12 @@ def run(args: argparse.Namespace) -> int:
     check(args)
     use_venv()
     recording, others = sort_files(args.files)
-    reports = [match.load(path) for path in others]
+    runs = {name: run for path in others for name, run in read(path).items()}
+    results = list(runs.values())
     shown = read_recording(recording) if recording else None
-    matched, compared = compare_runs(shown, reports)
-    named = [(path.name, report) for path, report in zip(others, reports, strict=True)]
-    verdicts = [verdict.of_run(name, report) for name, report in named]
+    matched, compared = compare_runs(shown, results)
+    names = verdict.titles(results)
+    verdicts = [verdict.of_run(*each) for each in zip(names, results, strict=True)]
     if recording and shown and not verdicts:
         verdicts = [verdict.of_recording(recording.name, shown)]
     contents = Contents(
@@ -142,7 +134,8 @@ def run(args: argparse.Namespace) -> int:
         source=recording.name if recording else "",
         kernel=kernel_of(recording) if recording else "",
         cpus=cpus_of(recording) if recording else 0,
-        reports=named,
+        reports=list(zip(names, results, strict=True)),
+        files=list(runs),
         matched=matched,
         compared=compared,
         module=match.beside_module(shown) if shown else [],
@@ -156,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     texts = {args.output: text}
     if args.json:
         texts[args.json] = figures_json(contents, left_out)
-    save(texts)
+    write(texts)
     print(f"{render(contents, left_out)}\n\nSaved as {args.output}", flush=True)
     return 0
 

@@ -6,11 +6,14 @@ from typing import Any
 
 from vmp.report.aggregate import Picture
 from vmp.report.verdict import Verdict
+from vmp.result.model import Result
 
 
 @dataclass
 class Contents:
-    """The picture of a recording, ab's reports with their files' names, and what belongs together.
+    """The picture of a recording, ab's results with their titles, and what belongs together.
+
+    `files` are the names of these results' files.
 
     `kernel` is '' and `cpus` 0 where the recording does not tell. `matched` has the index of its
     report for each run of the recording, and `compared` the rows of match.beside() by side for
@@ -22,7 +25,8 @@ class Contents:
     source: str
     kernel: str
     cpus: int
-    reports: list[tuple[str, dict[str, Any]]]
+    reports: list[tuple[str, Result]]
+    files: list[str]
     matched: dict[int, int]
     compared: dict[int, dict[str, list[dict[str, Any]]]]
     module: list[dict[str, Any]]

@@ -3,8 +3,8 @@
 
 from typing import Any
 
-from vmp.ab.table import number, percent
 from vmp.report.aggregate import WALKERS, Picture
+from vmp.result.form import number, percent
 
 # Of the large folios that a point has gone over.
 WALKS = {
@@ -100,7 +100,7 @@ def comparison_rows(rows: list[dict[str, Any]]) -> list[list[str]]:
             label(row["figure"]),
             number(row["trace"]),
             number(row["counted"]),
-            percent(row["percent"], "+.2f") if row["trace"] != row["counted"] else "equal",
+            percent(row["percent"], 2) if row["trace"] != row["counted"] else "equal",
         ]
         for row in rows
     ]

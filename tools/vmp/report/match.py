@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """What tools/ab saved as JSON, and its counters beside the figures of a recording."""
 
-import json
-from pathlib import Path
-from typing import Any, TypeGuard
+from collections.abc import Iterable
+from typing import Any
 
-from vmp.ab.compare import STOLEN, difference, summarize, with_stalls
-from vmp.ab.table import heading, lacks
-from vmp.common import Failure
 from vmp.report.aggregate import WALKERS, Picture, Span, figures
+from vmp.result.metrics import STOLEN
+from vmp.result.model import Result, Slice, difference
 
 # Figures of a recording that have another name among ab's counters.
 COUNTERS = {
@@ -41,78 +39,43 @@ def comparable(picture: Picture) -> list[str]:
     return [name for name in COMPARABLE if name.partition(".")[0] not in lacking]
 
 
-def complete(report: Any) -> TypeGuard[dict[str, Any]]:
-    """Tell if a report has all that is read of it."""
-    try:
-        heading(report)
-        sides = [piece["side"] for piece in report["slices"]]
-        return (
-            report["format"] == 1
-            and isinstance(report["test"], str)
-            and all(isinstance(key, str) for key in report["settings"].get("primary", []))
-            and sides.count("A") == sides.count("B") == len(sides) / 2 > 0
-            and len({"stalls" in piece for piece in report["slices"]}) == 1
-            and all(isinstance(sentence, str) for sentence in lacks(report))
-            and all(piece["counters"]["seconds"] for piece in report["slices"])
-            and all(
-                isinstance(value, int | float)
-                for piece in report["slices"]
-                for value in (*piece["counters"].values(), *piece.get("stalls", ()))
-            )
-        )
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-
-
-def load(path: Path) -> dict[str, Any]:
-    """Return the report that `tools/ab --json` saved; raises Failure for another file."""
-    try:
-        report = json.loads(path.read_text())
-    except ValueError:
-        report = None
-    if not complete(report):
-        raise Failure(f"{path} is neither a trace.dat of trace-cmd nor JSON of `tools/ab --json`")
-    pieces = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
-    # One of an older ab was judged in another way.
-    return report | {"summary": summarize(pieces, report["settings"].get("primary", []))}
-
-
-def belongs(report: dict[str, Any], picture: Picture, run: int) -> bool:
-    """Tell if a report is of that run of the recording: the same settings, the same slices."""
+def belongs(result: Result, picture: Picture, run: int) -> bool:
+    """Tell if a result is of that run of the recording: the same settings, the same slices."""
     marked = {span.number: span.side for span in picture.slices(run)}
-    expected = dict(enumerate((piece["side"] for piece in report["slices"]), 1))
+    expected = dict(enumerate((piece.side for piece in result.slices), 1))
     named = picture.runs[run]
-    same = all(report["settings"][key] == named[key] for key in ("a", "b") if key in named)
+    sides = {"a": result.settings.a, "b": result.settings.b}
+    same = all(named.get(key, side) == side for key, side in sides.items())
     return bool(marked) and same and marked.items() <= expected.items()
 
 
-def deviation(report: dict[str, Any], picture: Picture, run: int) -> float:
-    """Return by how much the slices of report and run differ in length, in seconds in all."""
-    seconds: list[float] = [piece["counters"]["seconds"] for piece in report["slices"]]
+def deviation(result: Result, picture: Picture, run: int) -> float:
+    """Return by how much the slices of result and run differ in length, in seconds in all."""
+    seconds = [piece.counters["seconds"] for piece in result.slices]
     return sum(
         abs(seconds[span.number - 1] - (span.end - span.begin) / 1e6)
         for span in picture.slices(run)
     )
 
 
-def pair(picture: Picture, reports: list[dict[str, Any]]) -> dict[int, int]:
-    """Return for each run of the recording the index of its report, where there is one."""
+def pair(picture: Picture, results: list[Result]) -> dict[int, int]:
+    """Return for each run of the recording the index of its result, where there is one."""
     found: dict[int, int] = {}
     for run in range(len(picture.runs)):
         fitting = [
             index
-            for index, report in enumerate(reports)
-            if index not in found.values() and belongs(report, picture, run)
+            for index, result in enumerate(results)
+            if index not in found.values() and belongs(result, picture, run)
         ]
         if fitting:
-            found[run] = min(fitting, key=lambda index: deviation(reports[index], picture, run))
+            found[run] = min(fitting, key=lambda index: deviation(results[index], picture, run))
     return found
 
 
-def counted(name: str, pieces: list[dict[str, Any]]) -> float | None:
+def counted(name: str, pieces: Iterable[Slice]) -> float | None:
     """Return ab's figure over its slices for a figure of a recording, None where ab has none."""
     parts = COUNTERS.get(name, (f"stats.{name}",))
-    counters: list[dict[str, float]] = [piece["counters"] for piece in pieces]
+    counters = [piece.counters for piece in pieces]
     if any(part not in piece for piece in counters for part in parts):
         return None
     return sum(piece[part] for piece in counters for part in parts)
@@ -145,12 +108,12 @@ def beside_module(picture: Picture) -> list[dict[str, Any]]:
     return rows
 
 
-def beside(picture: Picture, spans: list[Span], report: dict[str, Any]) -> list[dict[str, Any]]:
+def beside(picture: Picture, spans: list[Span], result: Result) -> list[dict[str, Any]]:
     """Return the figures that a recording and ab both have, over `spans`, slices that both have.
 
     Only what one of them has counted.
     """
-    pieces = [report["slices"][number - 1] for number in sorted({span.number for span in spans})]
+    pieces = [result.slices[number - 1] for number in sorted({span.number for span in spans})]
     traced = figures(spans)
     rows = []
     for name in comparable(picture):

@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
-from vmp.ab.compare import MODULE_COUNTERS, Slice
-from vmp.ab.table import COLUMNS, footnote, heading, interval, mark, number, percent
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
 from vmp.report.contents import Contents
 from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
-from vmp.report.match import counted
 from vmp.report.verdict import scale
+from vmp.result.file import TEST
+from vmp.result.form import number
+from vmp.result.model import Result
+from vmp.result.table import COLUMNS, cells, footnote, heading, shown
 
-TITLE = "vmscan-policy report"
+TITLE = "What the reclaim policies did"
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -186,33 +187,23 @@ def environment(contents: Contents) -> list[tuple[str, str]]:
     return found
 
 
-def ab_row(entry: dict[str, Any]) -> list[str]:
-    """Return a row of an A/B table as text."""
-    return [
-        entry["label"],
-        *(number(entry[key]) for key in ("before", "after", "delta")),
-        percent(entry["percent"]),
-        interval(entry),
-        mark(entry),
-        "-" if entry["p_corrected"] is None else f"{entry['p_corrected']:.2g}",
-    ]
-
-
-def ab_run(name: str, report: dict[str, Any]) -> dict[str, Any]:
+def ab_run(name: str, result: Result) -> dict[str, Any]:
     """Return what the page says of an A/B run: its sides, and the table that tools/ab prints."""
     rows: list[list[str]] = []
-    for title, entries in report["summary"].items():
-        if title == MODULE_COUNTERS:  # most of them are of other policies
-            entries = [entry for entry in entries if entry["before"] or entry["after"]]
-        if entries:
-            rows += [[title], *map(ab_row, entries)]
-    what = report["settings"]
-    notes = (f"The test behind Sig and p: {report['test']}.", footnote(report))
+    for title, found in shown(result).items():
+        rows += [[title], *([row.label, *cells(row), p_text(row.p_corrected)] for row in found)]
+    what = result.settings
+    notes = (f"The test behind Sig and p: {TEST}.", footnote(result))
     return {
         "name": name,
-        "sides": (("Before: A", what["a"]), ("After: B", what["b"]), ("Both", what["both"])),
+        "sides": (("Before: A", what.a), ("After: B", what.b), ("Both", what.both)),
         "table": Table(f"All figures of {name}", ["", *COLUMNS, "corrected p"], rows, notes),
     }
+
+
+def p_text(p: float | None) -> str:
+    """Format a p; '-' for a figure that was not tested."""
+    return "-" if p is None else f"{p:.2g}"
 
 
 def recording_tables(picture: Picture, contents: Contents) -> list[Table]:
@@ -246,11 +237,6 @@ def recording_tables(picture: Picture, contents: Contents) -> list[Table]:
     return tables
 
 
-def stolen(counters: Slice) -> float:
-    """Return the pages stolen in one of ab's slices."""
-    return counted("stolen_pages", [{"counters": counters}]) or 0
-
-
 def drawn(contents: Contents) -> tuple[list[Drawn], list[str]]:
     """Return the plots, and a line for each that is left out."""
     found, left_out = [], []
@@ -267,8 +253,9 @@ def drawn(contents: Contents) -> tuple[list[Drawn], list[str]]:
         "Pages that came back after reclaim had taken them, for each 1,000 stolen ones, in each "
         "slice of the A/B run. Fewer are better: each one was taken too early."
     )
-    for index, (name, report) in enumerate(contents.reports):
-        image = plots.refaults(report, f"refaults{index}", stolen)
+    top = plots.most_refaults([result for _, result in contents.reports])
+    for index, (name, result) in enumerate(contents.reports):
+        image = plots.refaults(result, f"refaults{index}", top)
         if image:
             found.append(Drawn(f"Refaults, {name}", text, image))
         else:
@@ -302,7 +289,7 @@ def render(contents: Contents) -> tuple[str, list[str]]:
     found, left_out = drawn(contents)
     left_out += missing(contents)
     text = TEMPLATES.get_template("page.html.j2").render(
-        title=TITLE,
+        title=contents.verdicts[0].name if len(contents.verdicts) == 1 else TITLE,
         verdicts=contents.verdicts,
         scale=scale(contents.verdicts),
         environment=environment(contents),

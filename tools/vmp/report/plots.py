@@ -4,14 +4,14 @@
 import textwrap
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-from vmp.ab.compare import Slice, nearest_rank
 from vmp.report.aggregate import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
 from vmp.report.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
+from vmp.result.metrics import nearest_rank
+from vmp.result.model import Result, stolen
 
 POINTS = 120  # of a series over time, at most
 FEW_PAGES = 20  # a stretch in which fewer pages were stolen says nothing about flushes
@@ -367,14 +367,26 @@ def feedback(picture: Picture) -> str | None:
 REFAULTS = {"file": "vmstat.workingset_refault_file", "anon": "vmstat.workingset_refault_anon"}
 
 
-def refaults(report: dict[str, Any], name: str, stolen: Callable[[Slice], float]) -> str | None:
-    """Draw the refaults of ab's slices, by side; `stolen` tells the pages stolen in a slice."""
-    slices = list(enumerate(report["slices"], 1))
-    lines: dict[str, list[tuple[int, float]]] = {}
+def refault_lines(result: Result) -> dict[str, list[tuple[int, float]]]:
+    """Return (slice, refaults per 1,000 stolen pages) by side and kind, of kinds that occur."""
+    found: dict[str, list[tuple[int, float]]] = {}
     for kind, counter in REFAULTS.items():
-        sides = {side: points(slices, side, counter, stolen) for side in "AB"}
+        sides = {side: points(result, side, counter) for side in "AB"}
         if any(value for values in sides.values() for _, value in values):
-            lines |= {f"{side}, {kind}": values for side, values in sides.items() if values}
+            found |= {f"{side}, {kind}": values for side, values in sides.items() if values}
+    return found
+
+
+def most_refaults(results: Sequence[Result]) -> float:
+    """Return the largest figure of all runs: their plots have the same axis."""
+    every = (value for result in results for line in refault_lines(result).values()
+             for _, value in line)  # fmt: skip
+    return max(every, default=0)
+
+
+def refaults(result: Result, name: str, top: float) -> str | None:
+    """Draw the refaults of a run's slices, by side, on an axis up to `top`."""
+    lines = refault_lines(result)
     if not lines:
         return None
 
@@ -383,23 +395,17 @@ def refaults(report: dict[str, Any], name: str, stolen: Callable[[Slice], float]
             number = 2 * label.endswith("anon") + label.startswith("B")
             axes.plot(*zip(*values, strict=True), label=label, **style(number))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.margins(y=0.1)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * top)
         axes.yaxis.set_major_formatter(FuncFormatter(plain))
         label_axes(axes, "slice", "refaults per 1,000 stolen pages")
 
     return draw(name, "Refaults per 1,000 stolen pages in each slice, by side", paint)
 
 
-def points(
-    slices: Iterable[tuple[int, dict[str, Any]]],
-    side: str,
-    counter: str,
-    stolen: Callable[[Slice], float],
-) -> list[tuple[int, float]]:
+def points(result: Result, side: str, counter: str) -> list[tuple[int, float]]:
     """Return (slice, counter per 1,000 stolen pages) of one side's slices that have both."""
     return [
-        (number, 1000 * piece["counters"][counter] / stolen(piece["counters"]))
-        for number, piece in slices
-        if piece["side"] == side and counter in piece["counters"] and stolen(piece["counters"])
+        (number, 1000 * piece.counters[counter] / stolen(piece.counters))
+        for number, piece in enumerate(result.slices, 1)
+        if piece.side == side and counter in piece.counters and stolen(piece.counters)
     ]

@@ -5,10 +5,12 @@ import json
 from textwrap import fill
 from typing import Any
 
-from vmp.ab.table import COLUMNS, footnote, heading, line, mark, row
 from vmp.report import aggregate, labels
 from vmp.report.contents import Contents
 from vmp.report.trace import LOST
+from vmp.result.file import FORMAT
+from vmp.result.model import Result
+from vmp.result.table import COLUMNS, footnote, heading, line, row_line
 
 LABEL, COLUMN, WIDTH = 44, 14, 100  # characters
 
@@ -16,8 +18,8 @@ LABEL, COLUMN, WIDTH = 44, 14, 100  # characters
 def figures_json(contents: Contents, left_out: list[str]) -> str:
     """Return all that was computed from the recording, as JSON."""
     shown = contents.picture
-    found: dict[str, Any] = {"format": 1, "left_out": left_out, "recording": None}
-    found |= {"groups": {}, "runs": []}
+    found: dict[str, Any] = {"format": FORMAT, "kind": "recording", "left_out": left_out}
+    found |= {"recording": None, "groups": {}, "runs": []}
     if shown:
         begin, end = shown.bounds()
         found["recording"] = {
@@ -40,7 +42,7 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
                         {"number": span.number, "side": span.side, **aggregate.figures([span])}
                         for span in shown.slices(index)
                     ],
-                    "ab": None if matched is None else contents.reports[matched][0],
+                    "ab": None if matched is None else contents.files[matched],
                     "compared": contents.compared.get(index, {}),
                 }
             )
@@ -73,11 +75,10 @@ def recording_lines(shown: aggregate.Picture, contents: Contents) -> list[str]:
     return lines
 
 
-def table_lines(report: dict[str, Any]) -> list[str]:
-    """Return the rows of an A/B table that have a mark."""
-    chosen = [entry for entries in report["summary"].values() for entry in entries if mark(entry)]
-    head = line("rows with a mark", COLUMNS) if chosen else "no row has a mark"
-    return [heading(report), head, *map(row, chosen), footnote(report)]
+def table_lines(result: Result) -> list[str]:
+    """Return the primary figures as in an A/B table."""
+    head = line("primary figures", COLUMNS) if result.primary else "no figure was asked for"
+    return [heading(result), head, *map(row_line, result.primary), footnote(result)]
 
 
 def render(contents: Contents, left_out: list[str]) -> str:

@@ -3,12 +3,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from vmp.ab.compare import effects, with_stalls
-from vmp.ab.significance import SIGNIFICANT, Effect
-from vmp.ab.table import lacks, limit, lost_note, number, signed, turnover
 from vmp.report.aggregate import THROTTLED, Picture, figures
+from vmp.result import model
+from vmp.result.form import interval, number, percent
+from vmp.result.table import ended_note, lost_note, turnover
 
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
 QUESTIONS = {
@@ -38,14 +38,15 @@ QUESTIONS = {
         "refault_file_per_operation": "refaults of files per operation",
     },
 }
+LABELS = {key: label for metrics in QUESTIONS.values() for key, label in metrics.items()}
 SCALES = (5, 10, 20, 50, 100)  # percent, to either side of the picture
 
 
 class Row(NamedTuple):
     """A metric in the picture: what it is called, its figures, and its mark.
 
-    `told` is 'better', 'worse' or 'open'. `ends` and `dot` are percent of A: without an
-    interval `ends` is None, and with nothing in most of A both are.
+    `told` is 'better', 'worse', 'open', or 'exploratory' where nobody asked. `ends` and `dot` are
+    percent of A: without an interval `ends` is None, and with nothing in most of A both are.
     """
 
     label: str
@@ -57,26 +58,22 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said, of which file, and the rows of the picture by question, if there are any."""
+    """What is said, of which run, and the rows of the picture by question, if there are any."""
 
     name: str
     sentences: list[str]
     groups: dict[str, list[Row]]
 
 
-def row(label: str, found: Effect, p: float | None) -> Row:
-    """Return the row of a metric that A or B has, with the p that is corrected."""
-    sure = found.sign() if p is not None and p < SIGNIFICANT else 0
-    told = {-1: "better", 0: "open", 1: "worse"}[sure]
-    if not found.a:
-        return Row(label, f"{number(found.a)} to {number(found.b)}", told, None, None)
-    dot = 100 * found.shift / found.a
-    if found.low is None or found.high is None:
-        return Row(label, signed(dot), told, dot, None)
-    # Of no metric more than all can go.
-    low, high = max(-100, 100 * found.low / found.a), 100 * found.high / found.a
-    text = f"{signed(dot)} ({signed(low)} to {signed(high)})"
-    return Row(label, text, told, dot, (low, high))
+def row(label: str, found: model.Row) -> Row:
+    """Return the row of a figure that A or B has: of each, less is better."""
+    told = {-1: "better", 0: "open", 1: "worse"}[found.sign()] if found.primary else "exploratory"
+    dot = found.shift
+    change = f"{number(found.before)} to {number(found.after)}"
+    if dot is not None:
+        change = percent(dot, None)
+    why = found.no_interval() or interval(found.ends, None)
+    return Row(label, f"{change} ({why})", told, dot, found.ends)
 
 
 def listed(rows: Iterable[Row]) -> str:
@@ -84,50 +81,78 @@ def listed(rows: Iterable[Row]) -> str:
     return "; ".join(f"{row.label} {row.figures}" for row in rows)
 
 
-def judge(rows: list[Row], pairs: int) -> list[str]:
-    """Say what got better, what got worse, and what can't be told."""
-    if pairs < 6:
-        return ["These are too few to tell anything from noise: it takes twelve slices."]
-    told = {kind: [row for row in rows if row.told == kind] for kind in ("better", "worse", "open")}
-    said = [
-        f"{kind.capitalize()} with B: {listed(found)}."
-        if (found := told[kind])
-        else f"Nothing got {kind} beyond the noise."
-        for kind in ("better", "worse")
-    ]
-    if told["open"]:
-        said.append(f"Can't be told from noise: {listed(told['open'])}.")
-    return said
+def judged(result: model.Result) -> list[str]:
+    """Say of the primary figures what changed and what did not, and what the others are."""
+    said = [few] if (few := result.undecidable()) else []
+    kinds: dict[str, list[Row]] = {}
+    for found in result.primary:
+        sign, asked = found.sign(), found.key in LABELS
+        kind = "No difference was detected"
+        if sign:
+            words = ("Better", "Worse") if asked else ("Lower", "Higher")
+            kind = f"{words[sign > 0]} with B"
+        elif found.direction():
+            kind = f"A difference alone, not sure among {found.tests} primary figures"
+        elif found.undecidable():
+            kind = "Undecided"
+        kinds.setdefault(kind, []).append(row(LABELS.get(found.key, found.label), found))
+    said += [f"{kind}: {listed(rows)}." for kind, rows in kinds.items()]
+    return [*said, "All other figures were not asked for: they have an interval and no verdict."]
 
 
-def of_run(name: str, report: dict[str, Any]) -> Verdict:
-    """Return the verdict on an A/B run; `name` is that of its file."""
-    slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
-    found, what, pairs = effects(slices), report["settings"], len(slices) // 2
-    corrected = {entry["key"]: entry["p_corrected"]
-                 for entries in report["summary"].values() for entry in entries}  # fmt: skip
+def of_run(name: str, result: model.Result) -> Verdict:
+    """Return the verdict on an A/B run, with its title."""
+    what = result.settings
     groups = {
-        question: [row(label, found[metric], corrected[metric]) for metric, label in metrics.items()
-                   if metric in found and (found[metric].a or found[metric].b)]
+        question: [row(label, found) for key, label in metrics.items()
+                   if (found := result.row(key)).before or found.after]
         for question, metrics in QUESTIONS.items()
     }  # fmt: skip
     sentences = [
-        f"B ({what['b']}) beside A ({what['a']}): {pairs} pairs of neighbouring slices of "
-        f"{what['title']} {limit(what)}.",
-        *judge([row for rows in groups.values() for row in rows], pairs),
+        f"B ({what.b}) beside A ({what.a}): {result.pairs} pairs of neighbouring slices of "
+        f"{what.title} {what.place()}.",
+        *judged(result),
     ]
-    if "oom_kill" in found:
-        kills = [sum(piece.get("vmstat.oom_kill", 0) for side, piece in slices if side == own)
-                 for own in "AB"]  # fmt: skip
-        told = "{:g} with A, {:g} with B".format(*kills) if any(kills) else "none on either side"
-        groups["Kills"] = [Row("OOM kills", told, "open", None, None)]
+    kills = result.row("oom_kill")
+    if kills.before is not None and kills.after is not None:
+        told = f"{kills.before:g} with A, {kills.after:g} with B"
+        told = told if kills.before or kills.after else "none on either side"
+        counted = f"{told} (no interval: a count)"
+        groups["Kills"] = [Row("OOM kills", counted, "exploratory", None, None)]
         sentences.append(f"OOM kills: {told}.")
-    lost = lost_note(report["slices"])
-    if "stall_p50_ms" not in found:
-        lost = lost or "How long reclaim held tasks up was not measured: ab does it with --stalls."
-    sentences += [lost] if lost else []
-    sentences += [*turnover(report), *lacks(report)]
-    return Verdict(name, sentences, {title: rows for title, rows in groups.items() if rows})
+    lost = lost_note(result)
+    if not lost and result.slices[0].stalls is None:
+        lost = "How long reclaim held tasks up was not measured: ab does it with --stalls."
+    notes = (ended_note(result), lost, *turnover(result), *result.lacks)
+    return Verdict(
+        name,
+        [*sentences, *filter(None, notes)],
+        {question: rows for question, rows in groups.items() if rows},
+    )
+
+
+def short(side: str) -> str:
+    """Return settings for a title: of many the first."""
+    first, *more = side.split(",")
+    return side if len(more) < 2 else f"{first} and {len(more)} more"
+
+
+def title(result: model.Result) -> str:
+    """Return what a run is called in words."""
+    what = result.settings
+    a, b = (short(side) for side in (what.a, what.b))
+    sides = f"{b} beside {a}" if what.b != what.a else f"{a} twice"
+    lru = result.environment["lru"]
+    return f"{sides}: {what.title.partition(':')[0]} {what.place()}, {lru} LRU"
+
+
+def titles(results: list[model.Result]) -> list[str]:
+    """Return what runs are called in words, each by a name of its own."""
+    names = [title(result) for result in results]
+    return [
+        f"{name}, run {names[: index + 1].count(name)}" if names.count(name) > 1 else name
+        for index, name in enumerate(names)
+    ]
 
 
 def beside(picture: Picture, name: str) -> str:

@@ -19,7 +19,7 @@ RULES = (
     (("tools/vmp/testing/recording_tests.py",), ("static", "recording")),
     (("tools/vmp/testing/results.py", "tools/vmp/testing/faults.py"), ()),
     (("tools/ab", "tools/vmp/ab/*", "tools/workloads/*", "tools/vmscanctl", "tools/vmp/control/*",
-      "tools/record", "tools/vmp/record/*"),
+      "tools/record", "tools/vmp/record/*", "tools/vmp/result/*"),
      ("static", "plain", "recording")),
     # The guest test of the trace events reads them with these.
     (("tools/vmp/report/trace.py", "tools/vmp/report/aggregate.py", "tools/vmp/report/match.py"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The arithmetic of an A/B run: the order of the slices, the metrics, and how A and B differ."""
+"""The rows of a result: which figures there are, by section, and how each is made of counters."""
 
 import math
 import os
@@ -9,30 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vmp.ab.significance import (
-    NO_EFFECT,
-    SIGNIFICANT,
-    Effect,
-    contrasts,
-    effect,
-    half_range,
-    holm,
-    known,
-    paired,
-    signed_rank,
-)
 from vmp.control.counters import is_gauge, is_level
 
-# What counters.delta() returns, and with recorded stalls stall_us, a list of their durations,
-# stall_count, stall_total_us, and stall_passes where the module counted passes.
-Slice = dict[str, Any]
+# What one slice has: counters.delta(), and with recorded stalls stall_us, a list of durations in
+# microseconds, stall_count, stall_total_us, and stall_passes where the module counted passes.
+Values = dict[str, Any]
 
 PRIMARY = "primary figures"
 PER_STOLEN = "per 1,000 stolen pages (anon + file)"
 PER_OPERATION = "per 1,000 operations"
 TOTALS = "totals"
 MODULE_COUNTERS = "the module's counters"
-UNTESTED = {TOTALS, MODULE_COUNTERS}
 # What a row's label needs when it stands apart from its section.
 PRIMARY_LABELS = {PER_STOLEN: "{} / 1,000 stolen", PER_OPERATION: "{} / 1,000 operations"}
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
@@ -60,7 +47,7 @@ class Metric:
     per: tuple[str, ...] = ()
     scale: float = 1.0
 
-    def value(self, slices: list[Slice]) -> float | None:
+    def value(self, slices: list[Values]) -> float | None:
         """Return the value over all `slices`: None without the counters or with nothing below."""
         names = self.parts + self.per
         if not slices or any(name not in piece for piece in slices for name in names):
@@ -86,21 +73,10 @@ class StallTime:
     label: str
     percent: float
 
-    def value(self, slices: list[Slice]) -> float | None:
+    def value(self, slices: list[Values]) -> float | None:
         """Return the value over all `slices`; None without a stall."""
         pooled = sorted(time for piece in slices for time in piece["stall_us"])
         return nearest_rank(pooled, self.percent) / 1000 if pooled else None
-
-
-def with_stalls(piece: dict[str, Any]) -> Slice:
-    """Return the counters of a slice as the report has it, with its stalls where it has some."""
-    counters: Slice = piece["counters"]
-    if "stalls" not in piece:
-        return counters
-    times = piece["stalls"]
-    stalls: Slice = {"stall_us": times, "stall_count": len(times), "stall_total_us": sum(times)}
-    passes = counters.get("stats.scan.passes")
-    return counters | stalls | ({"stall_passes": passes} if passes else {})
 
 
 def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metric:
@@ -271,113 +247,4 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
     }
     if "progress" in names:
         found[PER_OPERATION] += per_operation(found[PER_STOLEN])
-    return found
-
-
-def slice_order(count: int) -> str:
-    """Return A, B, B, A repeated to `count` slices: a steady drift falls on both alike."""
-    return ("ABBA" * count)[:count]
-
-
-def difference(before: float | None, after: float | None) -> tuple[float | None, float | None]:
-    """Return the change and the change in percent of `before`; None where undefined."""
-    if before is None or after is None:
-        return None, None
-    return after - before, (100 * (after - before) / before if before else None)
-
-
-def compare(metric: Metric | StallTime, a: list[Slice], b: list[Slice]) -> dict[str, Any]:
-    """Return one row: the values over A's and B's slices, their difference, its interval, and p.
-
-    The n-th slices of A and of B are neighbours, and so in the same phase of the workload: they
-    are compared pair by pair. The interval is of what B does to a typical slice, in the row's unit
-    and in percent of A's typical slice.
-    """
-    before, after = metric.value(a), metric.value(b)
-    change, percent = difference(before, after)
-    each_a = [metric.value([piece]) for piece in a]
-    each_b = [metric.value([piece]) for piece in b]
-    pairs = paired(each_a, each_b)
-    found = effect(pairs) if pairs else NO_EFFECT
-    return {
-        "before": before,
-        "after": after,
-        "delta": change,
-        "percent": percent,
-        "low": found.low,
-        "high": found.high,
-        "low_percent": found.percent(found.low),
-        "high_percent": found.percent(found.high),
-        "spread_a": half_range(known(each_a)),
-        "spread_b": half_range(known(each_b)),
-        "p": signed_rank(contrasts(pairs)),
-    }
-
-
-def correct(rows: list[dict[str, Any]], *, primary: bool) -> None:
-    """Complete the rows of tests made together: whether they are primary, and p for their number.
-
-    Rows without a p get none.
-    """
-    corrected = holm({row["key"]: row["p"] for row in rows if row["p"] is not None})
-    for row in rows:
-        row |= {"primary": primary, "p_corrected": corrected.get(row["key"])}
-
-
-def summarize(
-    slices: list[tuple[str, Slice]], primary: Sequence[str] = ()
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the compared rows by section; `slices` are pairs of 'A' or 'B' and the deltas.
-
-    Those whose keys are `primary` come first, in a section of their own. They were named before
-    the run, so their p is corrected for their own number, and that of all others for theirs; totals
-    and the module's counters, which are no answers, are not tested.
-    """
-    a = [piece for side, piece in slices if side == "A"]
-    b = [piece for side, piece in slices if side == "B"]
-    names = {name for _, piece in slices for name in piece}
-    summary = {
-        title: [{"key": m.key, "label": m.label, **compare(m, a, b)} for m in metrics]
-        for title, metrics in sections(names).items()
-    }
-    by_key = {row["key"]: (title, row) for title, rows in summary.items() for row in rows}
-    chosen = [
-        row | {"label": PRIMARY_LABELS.get(title, "{}").format(row["label"])}
-        for title, row in (by_key[key] for key in primary if key in by_key)
-    ]
-    summary = {
-        title: [row for row in rows if row["key"] not in primary] for title, rows in summary.items()
-    }
-    correct(chosen, primary=True)
-    correct([row for title in summary if title not in UNTESTED for row in summary[title]],
-            primary=False)  # fmt: skip
-    for title in UNTESTED & summary.keys():
-        for row in summary[title]:
-            row |= {"primary": False, "p_corrected": None}
-    return {PRIMARY: chosen, **summary}
-
-
-def marked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those of summarize()'s rows that are told from noise."""
-    return [r for r in rows if r["p_corrected"] is not None and r["p_corrected"] < SIGNIFICANT]
-
-
-def by_chance(report: dict[str, Any]) -> list[list[str]]:
-    """Return the primary figures that are marked in each of a report's runs of one setting."""
-    what = report["settings"]
-    slices = [(piece["side"], with_stalls(piece)) for piece in report["slices"]]
-    each = len(slices) // what["aa"]
-    parts = (slices[start : start + each] for start in range(0, len(slices), each))
-    summaries = (summarize(part, what["primary"]) for part in parts)
-    return [[row["key"] for row in marked(summary[PRIMARY])] for summary in summaries]
-
-
-def effects(slices: list[tuple[str, Slice]]) -> dict[str, Effect]:
-    """Return the effect on each metric that has a pair, by its key; `slices` as in summarize()."""
-    names = {name for _, piece in slices for name in piece}
-    found = {}
-    for metric in (metric for metrics in sections(names).values() for metric in metrics):
-        a, b = ([metric.value([piece]) for side, piece in slices if side == own] for own in "AB")
-        if pairs := paired(a, b):
-            found[metric.key] = effect(pairs)
     return found

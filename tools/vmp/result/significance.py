@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What can be told from noise: tests, intervals and spread of figures of slices."""
+"""The statistics of pairs: the signed-rank test, the interval that belongs to it, and Holm."""
 
 import math
 import statistics
@@ -13,20 +13,9 @@ SIGNIFICANT = 0.05  # a p below it is told from noise
 TAIL = 40  # one in so many at each end is left out of an interval: 95 % are inside
 
 
-def known(values: list[float | None]) -> list[float]:
-    """Return the values that are there."""
-    return [value for value in values if value is not None]
-
-
 def paired(a: list[float | None], b: list[float | None]) -> list[tuple[float, float]]:
     """Return the pairs of which both values are there."""
     return [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-
-
-def half_range(values: list[float]) -> float | None:
-    """Return half the range of `values`, relative to their mean; None with mean 0."""
-    mean = statistics.fmean(values) if values else 0
-    return (max(values) - min(values)) / 2 / abs(mean) if mean else None
 
 
 def rank_sums(ranks: Iterable[int]) -> Counter[int]:
@@ -89,9 +78,6 @@ class Effect(NamedTuple):
         return None if change is None or not self.a else 100 * change / abs(self.a)
 
 
-NO_EFFECT = Effect(0, 0, 0, None, None)
-
-
 def walsh(values: Iterable[float]) -> list[float]:
     """Return the Walsh averages in their order: the means of all two values, each with itself too.
 
@@ -129,6 +115,11 @@ def effect(pairs: list[tuple[float, float]]) -> Effect:
     rank = cut(len(pairs))
     low, high = (averages[rank - 1], averages[-rank]) if rank else (None, None)
     return Effect(a, b, statistics.median(averages), low, high)
+
+
+def least_p(pairs: int, tests: int = 1) -> float:
+    """Return the least p that so many pairs can have, corrected for so many tests."""
+    return max(1, tests) * 2.0 ** (1 - pairs)
 
 
 def holm(found: Mapping[str, float]) -> dict[str, float]:

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How numbers, percentages and intervals are written: in tables, pages and sentences alike."""
+
+import math
+
+
+def number(value: float | None) -> str:
+    """Format a figure: whole from 1,000 on, else with four digits; '-' for None."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def signed(value: float, digits: int | None) -> str:
+    """Format a change: with so many decimals; None: one decimal below 10 and none above."""
+    if digits is None:
+        return f"{value:+.0f}" if abs(value) >= 9.95 else f"{value:+z.1f}"
+    return f"{value:+.{digits}f}"
+
+
+def percent(value: float | None, digits: int | None = 1) -> str:
+    """Format a change in percent; '-' for None, and where there was nothing before."""
+    if value is None or math.isinf(value):
+        return "-"
+    return f"{signed(value, digits)} %"
+
+
+def interval(ends: tuple[float, float] | None, digits: int | None = 1) -> str:
+    """Format an interval in percent; '-' for None."""
+    return " to ".join(signed(end, digits) for end in ends) + " %" if ends else "-"

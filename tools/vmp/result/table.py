@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Printing a comparison as a table in the form that mailing lists use."""
+
+import math
+import re
+from textwrap import fill
+
+from vmp.result.form import interval, number, percent
+from vmp.result.metrics import MODULE_COUNTERS
+from vmp.result.model import Result, Row
+from vmp.result.significance import SIGNIFICANT
+
+COLUMNS = ("Before", "After", "Delta", "Percent", "95 % interval", "Sig")
+WIDTHS = (12, 12, 11, 9, 17, 4)
+LABEL = 35
+WIDTH = LABEL + sum(WIDTHS)
+TURNOVERS = 3  # so many a slice should last
+# Settings whose effect does not depend on what is in memory.
+AT_ONCE = {"flush", "unmap", "young", "trace", "(nothing)"}
+
+
+def mark(row: Row) -> str:
+    """Return a sign for a primary figure that changed: two for a corrected p below 0.01."""
+    if not row.marked():
+        return ""
+    return "**" if row.p_corrected is not None and row.p_corrected < SIGNIFICANT / 5 else "*"
+
+
+def line(label: str, cells: tuple[str, ...]) -> str:
+    """Format one line of the table; a label that is too long for it gets one of its own."""
+    if len(label) > LABEL:
+        return f"{label}\n{line('', cells)}"
+    return (
+        label.ljust(LABEL) + "".join(c.rjust(w) for c, w in zip(cells, WIDTHS, strict=True))
+    ).rstrip()
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Return a row's columns as text."""
+    return (
+        number(row.before),
+        number(row.after),
+        number(row.delta),
+        percent(row.percent),
+        interval(row.ends, None),
+        mark(row),
+    )
+
+
+def shown(result: Result) -> dict[str, list[Row]]:
+    """Return the rows of a table by section: of the module's counters those that counted."""
+    found = {
+        title: [row for row in rows if title != MODULE_COUNTERS or row.before or row.after]
+        for title, rows in result.rows.items()
+    }
+    return {title: rows for title, rows in found.items() if rows}
+
+
+def footnote(result: Result) -> str:
+    """Explain the last two columns."""
+    few = result.undecidable()
+    return (
+        "95 % interval: of B's ratio to A in neighbouring slices, in percent; where a slice has "
+        "nothing,\nof the difference in percent of A's typical slice. Before and After are of all "
+        "slices together.\n"
+        "Sig, of the primary figures alone: * p < 0.05, ** p < 0.01 in an exact two-sided Wilcoxon "
+        f"signed-\nrank test over the {result.pairs} pairs of neighbouring slices of A and B, "
+        "corrected for their number (Holm).\n"
+        "The other rows were not asked for before the run: they have an interval, no verdict."
+        + (f"\n{few}" if few else "")
+    )
+
+
+def lost_note(result: Result) -> str:
+    """Say how many trace events of all slices were lost; '' if none were."""
+    lost = sum(piece.events_lost for piece in result.slices)
+    return (
+        f"{lost} trace events were lost: stalls are missing, take shorter slices." if lost else ""
+    )
+
+
+def ended_note(result: Result) -> str:
+    """Say that not all slices are there, and why; '' of a complete run."""
+    if not result.ended:
+        return ""
+    return f"INCOMPLETE: the run ended after {len(result.slices)} slices: {result.ended}."
+
+
+def chance_note(result: Result) -> str:
+    """Say what a run of the same setting twice has marked; '' of another run."""
+    runs = result.settings.aa
+    if not runs:
+        return ""
+    found = [row.key for row in result.primary if row.marked()]
+    names = ": " + ", ".join(found) if found else ""
+    said = (
+        f"A and B were the same setting: {len(found)} of {len(result.primary)} primary figures "
+        f"are marked by chance{names}."
+    )
+    if runs > 1:
+        wrong = [keys for keys in result.by_chance() if keys]
+        names = ": " + "; ".join(", ".join(keys) for keys in wrong) if wrong else ""
+        said += (
+            f" Cut into {runs} runs of {len(result.slices) // runs} slices, {len(wrong)} have a "
+            f"primary figure marked{names}."
+        )
+    return fill(said, WIDTH)
+
+
+def turnover(result: Result) -> list[str]:
+    """Say how long reclaim takes to replace all of the cgroup's memory, and if slices are short."""
+    a, b = result.turnover().values()
+    if not (a and b):
+        return []
+    what = result.settings
+    said = f"Reclaim took as many pages as the cgroup holds in {a:.3g} s with A, {b:.3g} s with B."
+    words = re.split(r"[,=]", f"{what.a},{what.b}")[::2]
+    lasting = {word.partition(".")[0] for word in words} - AT_ONCE
+    least = TURNOVERS * max(a, b)
+    if lasting and what.slice_seconds < least:
+        said += (
+            f" The slices are shorter than {TURNOVERS} times that, so each side works with what "
+            f"the other one left in memory: take --seconds {math.ceil(least)} or more."
+        )
+    return [said]
+
+
+def heading(result: Result) -> str:
+    """Return the lines above the table: what was compared, and where."""
+    where, what = result.environment, result.settings
+    abi = where.get("abi", {})
+    settled = f", each after {what.settle_seconds:g} s" if what.settle_seconds else ""
+    return "\n".join(
+        (
+            f"Before = A: {what.a}   After = B: {what.b}   both: {what.both}",
+            f"Linux {where['kernel']}, {where['lru']} LRU, {where['cpus']} CPUs, "
+            f"vmscan_policy {abi.get('module', '?')} (abi {abi.get('abi', '?')})",
+            f"{what.title}, {what.place()}, "
+            f"{len(result.slices)} slices of {what.slice_seconds:g} s in one run{settled}",
+        )
+    )
+
+
+def row_line(row: Row) -> str:
+    """Return the line of a row."""
+    return line("  " + row.label, cells(row))
+
+
+def render(result: Result) -> str:
+    """Return the whole text of a result: heading, table and footnote."""
+    lines = [heading(result), "", line("", COLUMNS)]
+    for title, rows in shown(result).items():
+        lines += [title, *map(row_line, rows)]
+    notes = [ended_note(result), footnote(result), lost_note(result), chance_note(result)]
+    notes += [fill(said, WIDTH) for said in (*turnover(result), *result.lacks)]
+    return "\n".join([*lines, "", *filter(None, notes)])
