@@ -65,9 +65,9 @@ def test_a_missing_figure_misses_its_goal() -> None:
     nothing = Result(Settings("a", "b", "", None, 1), {"kernel": "6.12", "cpus": 4})
     held, lines = judged("threads", nothing)
     assert held == [False, False]
-    assert lines.count("MISSED") == 2
+    assert lines.count("not reached") == 2
     said = closing([*held, True], nothing, large=True)
-    assert said.endswith("1 of 3 goals held, 2 missed.")
+    assert said.endswith("1 of 3 goals reached, 2 not.")
 
 
 @pytest.mark.parametrize(("lost", "works"), [(0, True), (2, True), (3, False)])

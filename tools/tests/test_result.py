@@ -515,7 +515,9 @@ def test_demo_report_and_bench_agree(path: Path) -> None:
             assert bool(table.mark(row)) == bool(row.sign())
             assert not (row.sign() and row.ends and row.ends[0] * row.ends[1] < 0)
         if path.stem in TITLES and path.parent.name.startswith("demo"):
-            assert "MISSED" not in judged(path.stem, run)[1] or not all(judged(path.stem, run)[0])
+            assert "not reached" not in judged(path.stem, run)[1] or not all(
+                judged(path.stem, run)[0]
+            )
             for goal in (g for g in GOALS if g.run == path.stem and g.kind.startswith("no ")):
                 risen = run.row(goal.key).sign()
                 assert goal.holds(run.row(goal.key)) == (
@@ -639,6 +641,6 @@ def test_a_goal_holds(kind: str, limit: float, values: tuple[float, float], hold
     a, b = ([{"x": value, "one": 1}] * 6 for value in values)
     row = compare(MEAN, a, b)
     assert goal.holds(row) == holds
-    assert goal.told(row).startswith(f"  goal {'held' if holds else 'MISSED'}: what: ")
+    assert goal.told(row).startswith(f"  goal {'reached' if holds else 'not reached'}: what: ")
     assert not goal.holds(Row("x", "x", None, None))
     assert "- with A, - with B" in goal.told(Row("x", "x", None, None))

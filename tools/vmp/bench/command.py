@@ -207,7 +207,9 @@ def arguments(parser: Parser) -> None:
         "--here", action="store_true", help="on this machine, at the published size; no guest"
     )
     add.add_argument("--disk", metavar="DEVICE", help="with --here: a blank disk to work on")
-    add.add_argument("--run", metavar="RUN", dest="run_name", help="no other run of the experiment")
+    add.add_argument(
+        "--run", metavar="RUN", dest="run_name", help="only this run of the experiment"
+    )
     add.set_defaults(run=run_all)
     add = commands.add_parser("page", help="write the pages of results to docs/results")
     add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="what run has saved")
@@ -227,7 +229,7 @@ def run(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     TOOL,
-    "Run the published experiments, and say which of their figures are seen again.",
+    "Run the published experiments, and say which of their figures are reproduced.",
     arguments,
     run,
 )

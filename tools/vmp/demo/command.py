@@ -69,7 +69,7 @@ def closing(held: list[bool], first: Result, *, large: bool) -> str:
         f"{first.environment['cpus']} CPUs. Each workload was started once, and ran on while its "
         "policy was switched."
     )
-    return f"{fill(text, 100)}\n{sum(held)} of {len(held)} goals held, {held.count(False)} missed."
+    return f"{fill(text, 100)}\n{sum(held)} of {len(held)} goals reached, {held.count(False)} not."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -59,7 +59,7 @@ def arguments(parser: Parser) -> None:
         metavar="POINT[.PARAMETER]=X,Y",
         action="append",
         default=[],
-        help="switch between X and Y meanwhile, in the order X Y Y X; may be repeated",
+        help="switch between X and Y during the recording, in the order X Y Y X; may be repeated",
     )
     add("--every", metavar="TIME", type=parse_positive_duration, default="2s",
         help="how long each --ab setting lasts (2s)")  # fmt: skip

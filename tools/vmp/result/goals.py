@@ -24,7 +24,7 @@ OURS_ALONE = "no figure was published"
 MISSING = "no figure here"
 BETTER = "better"
 WORSE = "worse"
-NO_WORSE = "no worse beyond the noise"
+NO_WORSE = "not worse"
 
 UNSURE_RULE = f"*{UNSURE}*: an interval without 0, but a p that is not below {SIGNIFICANT}."
 RULE = (
@@ -37,7 +37,7 @@ RULE = (
     f"*{CHANGED}* another with a p below {SIGNIFICANT}, and *{NOISY}* one that includes 0."
 )
 RISE_RULE = (
-    f"Where a figure only has not to rise, *{BETTER}* and *{WORSE}* are changes with a p below "
+    f"For a figure that must not rise, *{BETTER}* and *{WORSE}* are changes with a p below "
     f"{SIGNIFICANT}, *{NO_WORSE}* is an interval that includes 0, or is below it."
 )
 
@@ -124,5 +124,5 @@ class Goal:
         line = f"{self.what}: {number(row.before)} with A, {number(row.after)} with B, {change}"
         if not self.kind:
             return f"  {line}"
-        held = "held" if self.holds(row) else "MISSED"
+        held = "reached" if self.holds(row) else "not reached"
         return f"  goal {held}: {line}; goal: {self.wanted()}"

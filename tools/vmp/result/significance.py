@@ -9,7 +9,7 @@ from functools import cache
 from itertools import accumulate, combinations_with_replacement
 from typing import NamedTuple
 
-SIGNIFICANT = 0.05  # a p below it is told from noise
+SIGNIFICANT = 0.05  # a p below it counts as a change
 TAIL = 40  # one in so many at each end is left out of an interval: 95 % are inside
 
 
