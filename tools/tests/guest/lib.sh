@@ -82,14 +82,14 @@ read_file() { IFS='' read -rd '' "$1" <"$2" || true; }
 # wait_until COMMAND...: until it succeeds; the limit is for what would never happen. While a
 # command that sets work, to what shows that things go on, has that change, it isn't given up.
 wait_until() {
-	local clock end work='' before=''
+	local clock end work='' worked=''
 
 	read_clock
 	end=$((clock + 180))
 	until "$@"; do
 		read_clock
-		[[ $work == "$before" ]] || end=$((clock + 180))
-		before=$work
+		[[ $work == "$worked" ]] || end=$((clock + 180))
+		worked=$work
 		((clock < end)) || return 1
 		pause 0.01
 	done

@@ -50,11 +50,11 @@ memcg_remove
 memcg_new
 fs_new
 fill_memcgs 1 48
-before=$(pages_stolen)
+begun=$(pages_stolen)
 for ((i = 0; i < 200; i++)); do
 	echo "128K swappiness=20" >"$VMP_MEMCG/0/memory.reclaim" || fail "not all reclaimed"
 done
-stolen=$(($(pages_stolen) - before))
+stolen=$(($(pages_stolen) - begun))
 # What is small is added up later.
 alike() {
 	counted=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat")
