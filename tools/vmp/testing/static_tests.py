@@ -166,7 +166,8 @@ def run_all(report: Report, _full: bool) -> None:
         pages = sorted((TOOLS / "man").glob("*.1"))
         fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
     with report.check("unit tests of the tools"):
-        run([programs / "pytest", TOOLS / "tests"], "unit tests")
+        told: Words = ["bash", "-c", 'said=$("$@" 2>&1) || echo "$said"', "pytest"]
+        fail_on_output([*told, programs / "pytest", TOOLS / "tests"], "unit tests")
     with report.check("KernelShark's plugin builds and pairs events"):
         built = OUT / "kernelshark"
         run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")
