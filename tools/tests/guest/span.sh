@@ -19,6 +19,24 @@ folios_a_group() {
 	echo "span $1: $((size / 10)).$((size % 10)) folios a group"
 }
 
+# agree BEGUN: the memory cgroup counts what the machine does since then, from which nothing else is
+# reclaimed. Sets stolen to that.
+agree() {
+	local status=0 counted
+
+	stolen=$(($(pages_stolen) - $1))
+	# What is small is added up later.
+	wait_until alike || status=$?
+	echo "$counted pages stolen by the memory cgroup's count, $stolen by the machine's"
+	((status == 0)) || fail "the counts differ"
+}
+
+alike() {
+	counted=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat")
+	((counted == stolen))
+}
+
+begun=$(pages_stolen)
 load_start
 for lru in mglru classic; do
 	set_lru "$lru"
@@ -36,6 +54,11 @@ done
 ((size >= 2 * alone)) || fail "calls of the classic LRU don't share a flush"
 check_stats
 
+# It rests while it is looked at.
+echo 1 >"$VMP_MEMCG/cgroup.freeze"
+wait_until grep -q '^frozen 1$' "$VMP_MEMCG/cgroup.events" || fail "the load does not rest"
+agree "$begun"
+echo 0 >"$VMP_MEMCG/cgroup.freeze"
 # With the classic LRU some of it is killed now and then, with stock, too. It tells of wrong data.
 load_check
 echo max >"$VMP_MEMCG/memory.max"
@@ -45,7 +68,7 @@ wait "$load_pid" || true
 rm "$WORK/load"
 
 # A reclaim of a few pages ends with some that wait, where files are mostly what it finds. They are
-# gone over then. Nothing but the memory cgroup is reclaimed from.
+# gone over then.
 memcg_remove
 memcg_new
 fs_new
@@ -54,15 +77,6 @@ begun=$(pages_stolen)
 for ((i = 0; i < 200; i++)); do
 	echo "128K swappiness=20" >"$VMP_MEMCG/0/memory.reclaim" || fail "not all reclaimed"
 done
-stolen=$(($(pages_stolen) - begun))
-# What is small is added up later.
-alike() {
-	counted=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat")
-	((counted == stolen))
-}
-status=0
-wait_until alike || status=$?
-echo "$counted pages stolen by the memory cgroup's count, $stolen by the machine's"
+agree "$begun"
 ((stolen >= 6400)) || fail "nothing is stolen"
-((status == 0)) || fail "the counts differ"
 check_stats
