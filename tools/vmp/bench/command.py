@@ -3,7 +3,6 @@
 
 import argparse
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -15,8 +14,8 @@ from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
-from vmp.guest.kernel import name_kernel
-from vmp.guest.sources import KERNEL_HELP, NAMED
+from vmp.guest.kernel import decide
+from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.steps import measure, step
 from vmp.result.file import load_results, load_run, results_document
 from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
@@ -119,8 +118,8 @@ def run_here(experiment: Experiment, disk: str) -> Path:
 
 def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     """Run an experiment in a guest with that kernel."""
-    name_kernel(kernel)
-    step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module"], tool=TOOL)
+    named = ["--kernel", decide(kernel)]
+    step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module", *named], tool=TOOL)
     paths = files(experiment, Path(kernel).name)
     runs = {
         path: f"{shlex.join(words(experiment, run, str(path), None))} >/dev/null"
@@ -128,7 +127,7 @@ def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     }
     what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
     timeout = SLOWER * 60 * experiment.minutes
-    measure(what, shlex.split(experiment.emulated.vm), runs, timeout, TOOL)
+    measure(what, [*named, *shlex.split(experiment.emulated.vm)], runs, timeout, TOOL)
     return save(experiment, paths, f"--kernel {kernel}", None)
 
 
@@ -141,12 +140,13 @@ def show(_args: argparse.Namespace) -> int:
     return 0
 
 
-def run_one(experiment: Experiment, args: argparse.Namespace, named: str | None) -> None:
-    """Run an experiment, on each kernel that it is about if none is `named`; print its page."""
+def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
+    """Run an experiment, on each kernel that it is about if none is asked for; print its page."""
     if args.here:
         saved = [run_here(experiment, args.disk or "")]
     else:
-        saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
+        kernels = dict.fromkeys(asked(args.kernel, default) for default in experiment.kernels)
+        saved = [run_in_guest(experiment, kernel) for kernel in kernels]
     print(render(find(experiment.name), [load_results(path) for path in saved]))
     print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
 
@@ -168,12 +168,10 @@ def run_all(args: argparse.Namespace) -> int:
             raise Usage(f"{experiment.name} works on a blank disk: name one with --disk")
     if args.here:
         locate()
-    # Before an experiment names one of its own.
-    named = args.kernel or os.environ.get(NAMED)
     failed = []
     for experiment in wanted:
         try:
-            run_one(experiment, args, named)
+            run_one(experiment, args)
         except Failure as failure:
             print(f"{TOOL}: {failure}", file=sys.stderr, flush=True)
             failed.append(experiment.name)

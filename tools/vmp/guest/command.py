@@ -32,7 +32,7 @@ from vmp.guest.log import (
     stale_breakpoint,
 )
 from vmp.guest.qemu import Machine, qemu_command, run_guest
-from vmp.guest.sources import KERNEL_HELP
+from vmp.guest.sources import KERNEL_HELP, asked
 
 NO_GUEST = 125
 SPLAT = 99
@@ -137,7 +137,7 @@ def attempt(
 def run(arguments: argparse.Namespace) -> int:
     """Build what is missing, then run the command."""
     check(arguments)
-    kernel = find_kernel(arguments.kernel, "debug" if arguments.debug else None)
+    kernel = find_kernel(asked(arguments.kernel), "debug" if arguments.debug else None)
     module = arguments.module and arguments.module.resolve()
     if not module and not arguments.no_load:
         module = build_module(kernel)

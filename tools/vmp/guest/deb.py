@@ -30,7 +30,7 @@ def suffix() -> str:
     return f"-vmp{found[1]}"
 
 
-def build_packages(name: str | None, config: Path) -> list[Path]:
+def build_packages(name: str, config: Path) -> list[Path]:
     """Build the packages of a kernel that has a distribution's configuration; return them.
 
     `name` is what find_version() takes.

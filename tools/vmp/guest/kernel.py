@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
 from vmp.guest.hooks import hook_patches
-from vmp.guest.sources import DEFAULT, NAMED, Version, find_version, say, unpack
+from vmp.guest.sources import Version, find_version, say, unpack
 
 CONFIG = REPO / "tools" / "config"
 BASE = "guest.config"
@@ -264,7 +264,7 @@ def make(arguments: list[str | Path], log: IO[str], what: str, progress: Progres
         raise Failure(f"{what} failed, its log is {log.name}{excerpt}")
 
 
-def build_kernel(name: str | None, variant: str, limit: int | None = None) -> Path:
+def build_kernel(name: str, variant: str, limit: int | None = None) -> Path:
     """Return the directory of a built kernel; builds it if its inputs changed.
 
     `name` is what find_version() takes; `limit` the number of hook
@@ -382,13 +382,17 @@ def kernel_inputs(kernel: Path) -> dict[str, Any]:
     return inputs
 
 
-def find_kernel(name: str | None, variant: str | None) -> Path:
+def kernel_version(kernel: Path) -> Version:
+    """Return the release that a built kernel is of."""
+    return find_version(kernel_inputs(kernel)["release"])
+
+
+def find_kernel(name: str, variant: str | None) -> Path:
     """Return the directory of a built kernel: the one of that name, or what is built by it.
 
     `name` is what find_version() takes, or a directory; `variant` what a directory must be.
     """
-    name = name or os.environ.get(NAMED)
-    if not name or "/" not in name:
+    if "/" not in name:
         return build_kernel(name, variant or "plain")
     kernel = Path(name).resolve()
     found = kernel_inputs(kernel)["variant"]
@@ -397,20 +401,17 @@ def find_kernel(name: str | None, variant: str | None) -> Path:
     return kernel
 
 
-def name_kernel(name: str | None) -> None:
-    """Have this tool, and those that it runs, mean a kernel where none is named.
+def decide(name: str) -> str:
+    """Return the name of a kernel, for --kernel of all tools that this one runs.
 
-    A series is handed on as the release that it means now. A wrong name is an error here,
-    not in one of them.
+    A series becomes the release that it means now. A wrong name is an error here, not in one of
+    them.
     """
-    name = name or os.environ.get(NAMED) or DEFAULT
     if "/" in name:
         kernel_inputs(Path(name))
-        name = str(Path(name).resolve())
-    else:
-        version = find_version(name)
-        name = name if name == version.package else version.point
-    os.environ[NAMED] = name
+        return str(Path(name).resolve())
+    version = find_version(name)
+    return name if name == version.package else version.point
 
 
 @dataclass(frozen=True)
@@ -436,7 +437,7 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
 
     Modules of the one load into the other.
     """
-    version = find_version(kernel_inputs(kernel)["release"])
+    version = kernel_version(kernel)
     key = hashlib.sha256(repr(edit).encode()).hexdigest()[:8]
     result = kernel.with_name(f"{kernel.name}-{edit.name}-{key}")
     with locked(CACHE / "lock"):

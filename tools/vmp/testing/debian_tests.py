@@ -9,7 +9,9 @@ from typing import NamedTuple
 from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
+from vmp.guest.sources import find_version
 from vmp.testing import livepatch_tests
+from vmp.testing.guest_tests import prepare
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -98,14 +100,15 @@ def build_faults(machine: Installation) -> Files:
     return files
 
 
-def run_all(report: Report, _full: bool) -> None:
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
-    for name, kernel in KERNELS.items():
+    for name, stock in KERNELS.items():
         files: Files = {}
         with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
-            machine, files = come_and_go(name, kernel, OUT / f"test-{name}.log")
+            machine, files = come_and_go(name, stock, OUT / f"test-{name}.log")
         if not files:
             continue
         measure_cost(report, name, machine, files)
         if name == GUEST_TESTS:
+            prepare(find_version(kernel))
             livepatch_tests.run_all(report, name, machine, files | build_faults(machine))

@@ -557,9 +557,9 @@ def kunit_case(text: str) -> str:
     return str(found[-1]).strip()
 
 
-def caught_by(mutant: Mutant) -> str:
-    """Build a mutant and run its test; return what caught it, '' if nothing has."""
-    kernel = build_kernel(None, "debug" if mutant.debug else "plain")
+def caught_by(mutant: Mutant, name: str) -> str:
+    """Build a mutant of a kernel and run its test; return what caught it, '' if nothing has."""
+    kernel = build_kernel(name, "debug" if mutant.debug else "plain")
     edits = () if mutant.in_kernel else (mutant,)
     module = build_module(kernel, *edits)
     words = [f"VMP_LIMIT={LIMIT}", *settings(kernel, "mutant", [mutant.test], False, *edits)]
@@ -584,7 +584,7 @@ def caught_by(mutant: Mutant) -> str:
         return f"the kernel's log in {mutant.test}"
     if mutant.test in KUNIT and not status:
         try:
-            judge_kunit(said)
+            judge_kunit(kernel, said)
         except Failure as failure:
             return f"{mutant.test}: {kunit_case(str(failure))}"
     if status == STALE_BREAKPOINT or not re.search(r"^ok 1 - ", text, re.MULTILINE):
@@ -592,23 +592,24 @@ def caught_by(mutant: Mutant) -> str:
     return ""
 
 
-def run_all(report: Report, _full: bool) -> None:
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Check that each mutant is caught, and print the table."""
-    prepare()
-    offered = policies()
+    version = find_version(kernel)
+    prepare(version)
+    offered = policies("--kernel", kernel)
     rows = []
     for mutant in MUTANTS:
         point = OF_POINT.get(mutant.path)
         if point and point not in offered:
             report.skip(f"mutant {mutant.name}", f"this kernel has no {point} point")
             continue
-        if mutant.series and mutant.series != find_version(None).series:
+        if mutant.series and mutant.series != version.series:
             report.skip(f"mutant {mutant.name}", f"only {mutant.series} needs what it leaves out")
             continue
         start = time.monotonic()
         by = ""
         with report.check(f"mutant {mutant.name}"):
-            by = caught_by(mutant)
+            by = caught_by(mutant, kernel)
             if not by:
                 raise Failure(f"it survives {mutant.test}")
         rows.append((mutant.name, by or "-", f"{time.monotonic() - start:.0f}"))

@@ -250,12 +250,12 @@ def run_steps(report: Report, version: Version) -> None:
             compiles(version, "plain", count, "mm/")
 
 
-def run_all(report: Report, full: bool) -> None:
+def run_all(report: Report, full: bool, kernel: str) -> None:
     """Check that each series applies and compiles, and what it costs when off.
 
     Patch by patch for the default one, or for all.
     """
-    default = find_version(None)
+    default = find_version(kernel)
     found: dict[str, Branches] = {}
     for series in series_names():
         newest = default if series == default.series else find_version(series)
@@ -270,28 +270,27 @@ def run_all(report: Report, full: bool) -> None:
     table(found, report)
 
 
-def run_releases(report: Report, _full: bool) -> None:
+def run_releases(report: Report, _full: bool, kernel: str) -> None:
     """Boot the oldest release, each part of the series, and a kernel with the option off."""
-    newest = find_version(None)
+    newest = find_version(kernel)
     oldest = versions(newest.series)[0]
-    kernel = build_kernel(oldest.point, "plain")
+    built = build_kernel(oldest.point, "plain")
     with report.check(f"mm/ of {oldest.point} compiles without a warning"):
         compiles(oldest, "plain", None, "mm/")
-    guest_suite(report, oldest.point, kernel, ["reclaim-exact", "slow-disk"], False)
+    guest_suite(report, oldest.point, built, ["reclaim-exact", "slow-disk"], False)
     for count in range(1, len(hook_patches(newest.series))):
         with report.check(f"the series builds and boots up to patch {count}"):
-            boots(build_kernel(None, "plain", count))
+            boots(build_kernel(kernel, "plain", count))
+    plain, off = build_kernel(kernel, "plain"), build_kernel(kernel, "off")
     with report.check("the whole series boots"):
-        boots(build_kernel(None, "plain"))
-    off = build_kernel(None, "off")
+        boots(plain)
     with report.check("the series boots with the option off"):
         boots(off)
     with report.check("insmod into a kernel without the hooks says so"):
-        module = build_module(build_kernel(None, "plain"))
+        module = build_module(plain)
         refused(off, module, "this kernel has no reclaim policy hooks", OUT / "test-off.log")
     with report.check("a build against a kernel without the hooks says so"):
         build_refused(off)
     with report.check("insmod of a module for another hook ABI says so"):
-        kernel = build_kernel(None, "plain")
-        module = build_module(kernel, faults.OTHER_ABI)
-        refused(kernel, module, "was built for hook ABI", OUT / "test-abi.log")
+        module = build_module(plain, faults.OTHER_ABI)
+        refused(plain, module, "was built for hook ABI", OUT / "test-abi.log")

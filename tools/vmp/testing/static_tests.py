@@ -124,14 +124,14 @@ def pip_install() -> None:
         run([target / "bin" / "vmscanctl", "--version"], "vmscanctl", cwd=target, env=found)
 
 
-def run_all(report: Report, _full: bool) -> None:
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Run the static checks."""
     for series in series_names():
         release = source(find_version(series))
         for patch in hook_patches(series):
             with report.check(f"checkpatch --strict {series} {patch.name}"):
                 checkpatch(release, [patch])
-    tree = source(find_version(None))
+    tree = source(find_version(kernel))
     with report.check("checkpatch --strict module kunit"):
         special = {TRACE_HEADER: TRACE_IGNORED, COMPAT_HEADER: COMPAT_IGNORED}
         checkpatch(tree, ["-f", *(path for path in c_sources() if path not in special)])
@@ -169,15 +169,15 @@ def run_all(report: Report, _full: bool) -> None:
         told: Words = ["bash", "-c", 'said=$("$@" 2>&1) || echo "$said"', "pytest"]
         fail_on_output([*told, programs / "pytest", TOOLS / "tests"], "unit tests")
     with report.check("KernelShark's plugin builds and pairs events"):
-        built = OUT / "kernelshark"
-        run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")
-        run([built / "test_spans"], "pairing events")
-    kernel = build_kernel(None, "plain")
+        plugin = OUT / "kernelshark"
+        run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={plugin}"], "building the plugin")
+        run([plugin / "test_spans"], "pairing events")
+    built = build_kernel(kernel, "plain")
     with report.check("module and kunit without a warning: W=1, sparse"):
-        module_warnings(kernel / "headers")
+        module_warnings(built / "headers")
     with report.check("module without a warning where the kernel has no KUnit: W=1, sparse"):
-        warnings_without_kunit(kernel)
+        warnings_without_kunit(built)
     with report.check("off, each trace event is a static branch"):
-        report.note(f"all trace events of the module: {trace_branches(kernel)} static branches")
+        report.note(f"all trace events of the module: {trace_branches(built)} static branches")
     with tempfile.TemporaryDirectory() as name:
-        package_tests.run_all(report, kernel, Path(name))
+        package_tests.run_all(report, built, Path(name))
