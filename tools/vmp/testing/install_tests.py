@@ -17,7 +17,7 @@ from vmp.guest.debian import (
     run_script,
 )
 from vmp.guest.kernel import CONFIG, build_kernel
-from vmp.testing.package_tests import MODULE, NAME, TOOLS, make_deb
+from vmp.testing.package_tests import MODULE, NAME, TOOLS, bare, make_deb, make_wheel
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -153,11 +153,25 @@ def packaged(report: Report, directory: Path, kernel: str) -> None:
             report.note(f"debian-12, emulated: {line}")
 
 
+def pip(report: Report, directory: Path) -> None:
+    """Install the tools by pip on Debian 12 and 13, into an environment that has nothing else."""
+    wheel = make_wheel(directory)
+    for name, suite, others in (("debian-12", "bookworm", DKMS),
+                                ("debian-13-plain", "trixie", (STOCK_KERNEL,))):  # fmt: skip
+        with report.check(f"{name}: pip installs vmscanctl, and each command starts"):
+            tree = copy_tree(make_tree(name, suite, *others), "pip") / "tree"
+            put(tree, [wheel])
+            inside(tree, "apt-get", "update")
+            apt_install(tree, "python3-venv")
+            inside(tree, *bare("/root", f"/root/{wheel.name}"))
+
+
 def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Install everything in every way that README has."""
     stock_only(report)
     directory = OUT / "install"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
+    pip(report, directory)
     packaged(report, directory, kernel)
     readme(report)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Checks of the sources that need no guest."""
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -113,17 +112,6 @@ def trace_branches(kernel: Path) -> int:
     return len(branches)
 
 
-def pip_install() -> None:
-    """Install the tools as pip does on a user's machine, and run the program."""
-    with tempfile.TemporaryDirectory() as temporary:
-        tools, target = Path(temporary) / "tools", Path(temporary) / "target"
-        run(["cp", "-r", TOOLS, tools], "copying the tools")  # pip leaves its work there
-        options: Words = ["--no-build-isolation", "--no-deps", "--target", target]
-        run([CACHE / "venv" / "bin" / "pip", "install", "-q", *options, tools], "pip install")
-        found = os.environ | {"PYTHONPATH": str(target)}
-        run([target / "bin" / "vmscanctl", "--version"], "vmscanctl", cwd=target, env=found)
-
-
 def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Run the static checks."""
     for series in series_names():
@@ -160,8 +148,6 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
     with report.check("mypy --strict"):
         settings: Words = ["--config-file", TOOLS / "mypy.ini", "--no-error-summary"]
         fail_on_output([programs / "mypy", *settings, *python], "mypy")
-    with report.check("pip installs vmscanctl"):
-        pip_install()
     with report.check("man pages"):
         pages = sorted((TOOLS / "man").glob("*.1"))
         fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
