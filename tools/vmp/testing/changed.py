@@ -11,7 +11,7 @@ RULES = (
     (("module/*", "kunit/*", "Kbuild"), ("static", *GUESTS, "recording", "debian", "install",
      "mutants")),
     (("tools/tests/guest/*",), ("static", *GUESTS, "debian", "mutants")),
-    (("tools/vmp/testing/mutants.py",), ("static", "mutants")),
+    (("tools/vmp/testing/mutants.py", "tools/tests/mutants.toml"), ("static", "mutants")),
     (("README.md", "docs/tutorial.md", "tools/tests/docs.py", "tools/vmp/testing/docs_tests.py"),
      ("static", "docs")),
     (("tools/vmp/testing/series_tests.py",), ("static", "series", "releases")),
