@@ -107,7 +107,7 @@ def test_of_a_gauge_the_mean_counts() -> None:
 
 
 def test_per_1000_stolen_weighs_slices_by_their_pages() -> None:
-    metric = metrics.per_stolen("flushes", "flushes", "x")
+    metric = metrics.metric("flushes_per_1000", "flushes", "x / stolen", 1000)
     slices = [
         {"x": 10, "vmstat.pgsteal_anon": 900, "vmstat.pgsteal_file": 100},
         {"x": 80, "vmstat.pgsteal_anon": 2000, "vmstat.pgsteal_file": 0},
@@ -137,7 +137,7 @@ def test_percentiles_are_nearest_ranks() -> None:
 
 def test_stalls_of_all_slices_are_pooled() -> None:
     slices = [Slice("A", {"seconds": 1}, times).values() for times in ((3000, 1000), (), (9,))]
-    rows = {row.key: row for row in metrics.stall_rows()}
+    rows = {row.key: row for row in metrics.sections({"stall_us"})[metrics.STALLS]}
     assert rows["stall_p50_ms"].value(slices) == 1
     assert rows["stall_longest_ms"].value(slices) == 3
     assert rows["stall_p99_ms"].value(slices[1:2]) is None

@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass
 
 from vmp.common import OUT, REPO, Failure, Words
+from vmp.guest.command import SPLAT
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import policies
@@ -24,7 +25,6 @@ from vmp.testing.guest_tests import (
 )
 from vmp.testing.results import Report
 
-SPLAT = 99  # exit status of tools/vm
 LIMIT = 400  # seconds of the guest tests' clock: a faulty build may hang its test
 
 
