@@ -18,7 +18,7 @@ from vmp.vmscanctl import COMMANDS
 PACKAGE = REPO / "tools" / "vmp"
 # From the lowest floor up; those on one floor know nothing of each other.
 FLOORS = (
-    {"common"},
+    {"common", "form"},
     {"control", "guest"},
     {"result"},
     {"ab", "doctor"},

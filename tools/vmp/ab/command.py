@@ -17,7 +17,7 @@ from typing import Any
 
 from vmp.ab.cgroup import Cgroup, Memcg, existing
 from vmp.ab.disk import mounted
-from vmp.ab.folios import DEFAULT_KIB, held_folios
+from vmp.ab.folios import DEFAULT_SIZE, held_folios
 from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
@@ -28,7 +28,6 @@ from vmp.common import (
     Failure,
     Parser,
     Usage,
-    parse_count,
     parse_duration,
     parse_positive_duration,
     parse_size,
@@ -37,8 +36,8 @@ from vmp.common import (
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
-from vmp.result.file import check_writable, run_text, write
-from vmp.result.form import number, percent
+from vmp.form import number, percent
+from vmp.result.file import append_slice, check_writable, run_text, write
 from vmp.result.metrics import sections
 from vmp.result.model import Result, Settings, Slice, asked, difference, slice_order
 from vmp.result.table import render, turnover
@@ -75,7 +74,10 @@ def complete(
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is to do: the command line, checked. Sizes are in bytes, times in seconds."""
+    """What a run is to do: the command line, checked.
+
+    Sizes are in bytes but where told, times in seconds.
+    """
 
     a: list[Assignment]
     b: list[Assignment]
@@ -85,7 +87,7 @@ class Plan:
     memory: int | None
     zram: int | None
     functions: list[tuple[str, ...]]
-    folio: int
+    folio: int  # KiB
     disk: Path | None
     progress: Path | None
     progress_command: str | None
@@ -290,8 +292,12 @@ class Run:
         """Write the result to its file; what hinders that is told once, and the run goes on."""
         if not self.plan.json or not self.result or (special(self.plan.json) and not summary):
             return
+        path, slices = self.plan.json, self.result.slices
         try:
-            write({self.plan.json: run_text(self.result, summary=summary)})
+            if summary or self.unsaved or len(slices) == 1:
+                write({path: run_text(self.result, summary=summary)})
+            else:
+                append_slice(path, slices[-1])
             self.unsaved = ""
         except (Failure, OSError) as error:
             if not self.unsaved:
@@ -470,12 +476,7 @@ def arguments(parser: Parser) -> None:
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
     add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
-    add(
-        "--folio",
-        metavar="KIB",
-        type=parse_count,
-        help=f"size of folios of large-* ({DEFAULT_KIB})",
-    )
+    add("--folio", metavar="SIZE", help=f"size of folios of the workloads large-* ({DEFAULT_SIZE})")
     add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
     add("--list-figures", action="store_true", help="print the keys of all figures, and end")
@@ -516,7 +517,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
             memory=None if args.cgroup or memory is None else parse_size(memory),
             zram=None if args.zram is None else parse_size(args.zram),
             functions=parse_functions(args.functions),
-            folio=args.folio or DEFAULT_KIB,
+            folio=parse_size(args.folio or DEFAULT_SIZE) >> 10,
             disk=args.disk or (DEFAULT_DISK if workload.disk else None),
             progress=args.progress,
             progress_command=args.progress_command,

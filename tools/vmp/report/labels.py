@@ -5,8 +5,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from vmp.form import number, percent
 from vmp.report.aggregate import Picture
-from vmp.result.form import number, percent
 
 TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 LABELS: dict[str, str] = TABLES["recording"]

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from vmp.form import number
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
 from vmp.report.contents import Contents
 from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
 from vmp.report.verdict import scale
 from vmp.result.file import TEST
-from vmp.result.form import number
 from vmp.result.model import Result
 from vmp.result.table import COLUMNS, cells, footnote, heading, shown
 

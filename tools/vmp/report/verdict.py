@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from vmp.form import interval, number, percent
 from vmp.report.aggregate import THROTTLED, Picture, figures
 from vmp.report.labels import QUESTIONS
 from vmp.result import model
-from vmp.result.form import interval, number, percent
 from vmp.result.table import ended_note, lost_note, turnover
 
 LABELS = {key: label for metrics in QUESTIONS.values() for key, label in metrics.items()}

@@ -64,10 +64,13 @@ def checkpatch(tree: Path, arguments: list[str | Path]) -> None:
     fail_on_output(["perl", script, *options, *arguments], "checkpatch")
 
 
-def fail_on_output(command: list[str | Path], what: str) -> None:
-    """Run a checker that is to be silent; raises Failure with its output or its failure."""
-    shell = ["bash", "-c", '"$@" 2>&1 || echo "exit status $?"', "check", *command]
-    output = run(shell, what).strip()
+SAID = '"$@" 2>&1 || echo "exit status $?"'
+SAID_IF_IT_FAILED = 'said=$("$@" 2>&1) || echo "$said"'
+
+
+def fail_on_output(command: list[str | Path], what: str, shell: str = SAID) -> None:
+    """Run a checker; raise Failure with what it, run by a line of shell, has said."""
+    output = run(["bash", "-c", shell, "check", *command], what).strip()
     if output:
         raise Failure(output)
 
@@ -152,8 +155,7 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
         pages = sorted((TOOLS / "man").glob("*.1"))
         fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
     with report.check("unit tests of the tools"):
-        told: Words = ["bash", "-c", 'said=$("$@" 2>&1) || echo "$said"', "pytest"]
-        fail_on_output([*told, programs / "pytest", TOOLS / "tests"], "unit tests")
+        fail_on_output([programs / "pytest", TOOLS / "tests"], "unit tests", SAID_IF_IT_FAILED)
     with report.check("KernelShark's plugin builds and pairs events"):
         plugin = OUT / "kernelshark"
         run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={plugin}"], "building the plugin")
