@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Failure
 from vmp.guest.kernel import Edit
-from vmp.testing import changed, faults, mutants
+from vmp.testing import changed, faults, mutants, results
 from vmp.testing.guest_tests import FAULTS, GUEST, names
 from vmp.testing.results import Report
 
@@ -109,6 +109,23 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "# failed: second: what its tests need",
         "1 passed, 2 failed",
     ]
+
+
+def test_how_far_a_run_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lane that takes longest tells how long, once each group has been run before."""
+    monkeypatch.setattr(results, "LAST", tmp_path / "minutes")
+    for told in ("0 of 3 groups done", "0 of 3 groups done, 5 min to go"):
+        report = Report(tmp_path / "log", [["a", "b"], ["c"]])
+        for name in "abc":
+            with report.group(name):
+                report.add(name, None)
+        assert report.finish() == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"# group a begins: {told}\n")
+        assert "# group c: 0.0 min; 3 of 3 groups done" in said
+        (tmp_path / "minutes").write_text('{"a": 2, "b": 3, "c": 4}')
 
 
 def test_no_test_is_a_failure(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from vmp.common import Failure
-from vmp.guest import sources
+from vmp.guest import kernel, sources
 from vmp.guest.kernel import decide
 from vmp.guest.sources import DEFAULT, Version, asked, find_version, newest, versions
 
@@ -157,3 +157,24 @@ def test_a_release_without_hooks_can_be_tried(machine: Path) -> None:
     assert find_version("99.1", hooked=False).point == "99.1.2"
     with pytest.raises(Failure, match="no hooks"):
         find_version("99.1")
+
+
+def test_how_far_a_build_is(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the last whole build; one that goes on with objects that are there is none."""
+    monkeypatch.setattr(kernel, "STEPS", machine / "steps")
+    monkeypatch.setattr(kernel, "USUAL", {"plain": 3})
+    for total, objects in ((3, 0), (2, 1), (2, 2)):
+        (machine / f"{objects}.o").write_text("")
+        progress = kernel.Progress("x", "plain", machine / "nothing" if not objects else machine)
+        assert (progress.total, progress.before) == (total, objects and objects + 1)
+        progress.line("  CC      mm/vmscan.o\n")
+        progress.show("", "\n")
+        said = capsys.readouterr().err
+        assert said.startswith("kernel: x: 1 steps, 0:0")
+        assert (" to go" in said) == (not objects)
+        progress.line("  AR      mm/built-in.a\n")
+        progress.finish()
+        assert capsys.readouterr().err.startswith("kernel: x: 2 steps, 0:0")
+    assert (machine / "steps" / "plain").read_text() == "2"

@@ -36,7 +36,7 @@ from vmp.common import (
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
-from vmp.form import number, percent
+from vmp.form import number, percent, to_go
 from vmp.result.file import append_slice, check_writable, run_text, write
 from vmp.result.metrics import sections
 from vmp.result.model import Result, Settings, Slice, asked, difference, slice_order
@@ -274,8 +274,6 @@ class Run:
             say(sentence)
         slices: list[Slice] = []
         for index, side in enumerate(order, 1):
-            if index % 10 == 1 and not sys.stderr.isatty():
-                say(f"slice {index} of {len(order)}")
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
                 time.sleep(self.plan.settle)
@@ -285,7 +283,7 @@ class Run:
             ended = "" if index == len(order) else "it was killed"
             self.result = replace(result, slices=tuple(slices), lacks=lacks, ended=ended)
             self.save(summary=not ended)
-            if sys.stderr.isatty():
+            if sys.stderr.isatty() or index % 10 == 0:
                 say(progress_line(self.result, self.plan))
 
     def save(self, *, summary: bool) -> None:
@@ -367,17 +365,16 @@ def special(path: Path) -> bool:
 
 
 def progress_line(result: Result, plan: Plan) -> str:
-    """Return what a terminal is told after a slice: the primary figures, and how far the run is."""
+    """Return what is told after a slice: the primary figures, and how far the run is."""
     done, count = len(result.slices), len(plan.order())
-    left = (count - done) * (plan.seconds + plan.settle / 2)
+    left = to_go((count - done) * (plan.seconds + plan.settle / 2))
     a, b = result.side("A"), result.side("B")
     figures = []
     for metric, label in asked(result.settings.primary, [*a, *b]).values():
         before, after = metric.value(a), metric.value(b)
         change = percent(difference(before, after)[1])
         figures.append(f"{label}: A {number(before)}, B {number(after)} ({change})")
-    to_go = f"{left / 60:.0f} min" if left >= 100 else f"{left:.0f} s"
-    return "; ".join([f"slice {done} of {count}, {to_go} to go", *figures])
+    return "; ".join([f"slice {done} of {count}, {left}", *figures])
 
 
 def row_keys(stalls: bool) -> set[str]:

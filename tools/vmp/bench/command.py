@@ -14,6 +14,7 @@ from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
+from vmp.form import to_go
 from vmp.guest.kernel import decide
 from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.steps import measure, step
@@ -140,13 +141,17 @@ def show(_args: argparse.Namespace) -> int:
     return 0
 
 
+def kernels(experiment: Experiment, args: argparse.Namespace) -> list[str]:
+    """Return the kernels of an experiment's guests: one that is asked for, or its own."""
+    return list(dict.fromkeys(asked(args.kernel, default) for default in experiment.kernels))
+
+
 def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
     """Run an experiment, on each kernel that it is about if none is asked for; print its page."""
     if args.here:
         saved = [run_here(experiment, args.disk or "")]
     else:
-        kernels = dict.fromkeys(asked(args.kernel, default) for default in experiment.kernels)
-        saved = [run_in_guest(experiment, kernel) for kernel in kernels]
+        saved = [run_in_guest(experiment, kernel) for kernel in kernels(experiment, args)]
     print(render(find(experiment.name), [load_results(path) for path in saved]))
     print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
 
@@ -169,7 +174,11 @@ def run_all(args: argparse.Namespace) -> int:
     if args.here:
         locate()
     failed = []
-    for experiment in wanted:
+    for number, experiment in enumerate(wanted, 1):
+        if len(wanted) > 1:
+            left = sum(each.minutes * len(kernels(each, args)) for each in wanted[number - 1 :])
+            told = "" if args.here else f", {to_go(60 * left)}"
+            print(f"{TOOL}: {number} of {len(wanted)}{told}: {experiment.name}", file=sys.stderr)
         try:
             run_one(experiment, args)
         except Failure as failure:
