@@ -457,8 +457,7 @@ def arguments(parser: Parser) -> None:
         type=int,
         nargs="?",
         const=1,
-        help="side B is A again, in so many runs, one after the other (1): what is marked by "
-        "chance?",
+        help="compare A with itself, in so many runs (1): shows what chance alone marks",
     )
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
@@ -472,15 +471,33 @@ def arguments(parser: Parser) -> None:
     add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
-    add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
+    add("--stalls", action="store_true", help="measure how long tasks wait in reclaim")
     add("--folio", metavar="SIZE", help=f"size of folios of the workloads large-* ({DEFAULT_SIZE})")
-    add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
+    add(
+        "--functions",
+        metavar="NAMES",
+        default="",
+        help="count calls of kernel functions, and their time: A,B+C",
+    )
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
-    add("--list-figures", action="store_true", help="print the keys of all figures, and end")
-    add("--primary", metavar="KEYS", help="figures asked for, by their keys in the JSON: A,B")
-    add("--progress", metavar="FILE", type=Path, help="file in which the workload counts")
-    add("--progress-command", metavar="CMD", help="prints how much the workload has done")
-    add("--cgroup", metavar="PATH", help="measure what runs there, and change nothing in it")
+    add("--list-figures", action="store_true", help="print all figures with their keys, and exit")
+    add(
+        "--primary",
+        metavar="KEYS",
+        help="the figures to decide on, by their keys: A,B; see --list-figures",
+    )
+    add(
+        "--progress",
+        metavar="FILE",
+        type=Path,
+        help="file that ends in the number of operations so far",
+    )
+    add("--progress-command", metavar="CMD", help="prints the number of operations so far")
+    add(
+        "--cgroup",
+        metavar="PATH",
+        help="measure the tasks of that cgroup; its limits stay as they are",
+    )
     add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
     add("command", metavar="CMD", nargs="*", help="the workload's command line")
 

@@ -205,9 +205,9 @@ def make_pages(args: argparse.Namespace) -> int:
 def arguments(parser: Parser) -> None:
     """Tell the parser what bench takes."""
     commands = parser.add_subparsers(dest="do", metavar="COMMAND", required=True)
-    add = commands.add_parser("list", help="name the experiments")
+    add = commands.add_parser("list", help="list the experiments")
     add.set_defaults(run=show)
-    add = commands.add_parser("run", help="run experiments, all if none is named")
+    add = commands.add_parser("run", help="run experiments; without a name, all of them")
     add.add_argument("name", metavar="NAME", nargs="*", help="an experiment")
     add.add_argument("--kernel", metavar="V", help=f"{KERNEL_HELP}, for the guest")
     add.add_argument(
@@ -219,7 +219,7 @@ def arguments(parser: Parser) -> None:
     )
     add.set_defaults(run=run_all)
     add = commands.add_parser("page", help="write the pages of results to docs/results")
-    add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="what run has saved")
+    add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="a file that `run` saved")
     add.set_defaults(run=make_pages)
     parser.epilog = (
         "Real services come from Debian's packages, which `tools/setup --bench` installs: "

@@ -32,10 +32,12 @@ def arguments(parser: Parser) -> None:
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
     deb.add_argument("--config", type=Path, metavar="FILE", default=own_config(),
         help="the distribution's configuration (%(default)s)")  # fmt: skip
-    listing.add_argument("series", nargs="?", help="of this one only")
+    listing.add_argument("series", nargs="?", help="only this series")
     patches.add_argument("directory", type=Path, help="where to write them")
-    check.add_argument("--source", type=Path, metavar="DIR", help="in place of a release: a tree")
-    check.add_argument("--series", metavar="S", help="that series (default: the nearest)")
+    check.add_argument(
+        "--source", type=Path, metavar="DIR", help="a source tree, in place of a release"
+    )
+    check.add_argument("--series", metavar="S", help="the series to try (default: the nearest)")
 
 
 def run(args: argparse.Namespace) -> int:
