@@ -101,12 +101,12 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed.splitlines()
     assert lines[:4] == ["ok - one (1 s)", "not ok - two (0 s)", "#   it is", "#   broken"]
     assert lines[4].startswith("# group first: 0.0 min")
-    assert lines[5:7] == ["not ok - second: what its tests need", "#   no kernel"]
+    assert lines[5:7] == ["not ok - second: preparing its tests", "#   no kernel"]
     assert lines[-5].startswith("# minutes: first 0.0, second 0.0; 0.0 in all")
     assert lines[-4].startswith("# CPU minutes: ")
     assert lines[-3:] == [
         "# failed: two",
-        "# failed: second: what its tests need",
+        "# failed: second: preparing its tests",
         "1 passed, 2 failed",
     ]
 

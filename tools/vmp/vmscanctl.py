@@ -97,7 +97,7 @@ def main(commands: Mapping[str, Command]) -> int:
     parser = make_parser(commands.values())
     args = parse(parser, sys.argv[1:])
     if args.command and args.chosen not in OF_A_COMMAND:
-        raise Usage(f"{args.chosen} runs no command: leave out what is behind --")
+        raise Usage(f"{args.chosen} runs no command: leave out -- and all behind it")
     return commands[args.chosen].run(args)
 
 

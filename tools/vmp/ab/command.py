@@ -299,7 +299,7 @@ class Run:
             self.unsaved = ""
         except (Failure, OSError) as error:
             if not self.unsaved:
-                say(f"{error}: the run goes on, the table will have what is measured")
+                say(f"{error}: the run goes on, and prints its table at the end")
             self.unsaved = str(error)
 
     def environment(self) -> dict[str, Any]:
@@ -345,7 +345,7 @@ class Run:
             self.wait_for_reclaim(memcg)
             result = Result(plan.settings(memcg.limit(), command), self.environment())
             self.measure(memcg, sides, result)
-            say("done, restoring what was there before")
+            say("done, restoring the former settings")
 
     def end(self, why: str) -> None:
         """Keep what an incomplete run has found, and say why it ended."""

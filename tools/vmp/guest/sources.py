@@ -247,7 +247,7 @@ def versions(series: str) -> list[Version]:
             "it can't be had any more"
         )
     if failed:
-        say(f"{failed}: going on with what is known")
+        say(f"{failed}: going on with the known releases")
     return sorted(found.values(), key=key)
 
 

@@ -116,8 +116,8 @@ PLOTS = (
     ),
     Plot(
         "Budget and scanned pages",
-        "What each pass over an lruvec was granted, and what it scanned, both in steps of a "
-        "factor of two; the larger a dot, the more passes. On the dashed line all of the budget "
+        "The budget of each pass over an lruvec and the pages that it scanned, both in steps of "
+        "a factor of two; the larger a dot, the more passes. On the dashed line all of the budget "
         "was used; a dot below it is a pass that ended before, most of all because enough was "
         "reclaimed, which is good.",
         plots.passes,
@@ -222,7 +222,7 @@ def recording_tables(picture: Picture, contents: Contents) -> list[Table]:
     if contents.module:
         heads = ["", "recording", "module", "difference"]
         rows = comparison_rows(contents.module)
-        tables.append(Table("Beside what the module counted in all", heads, rows))
+        tables.append(Table("Beside the module's own counts, in all", heads, rows))
     note = (
         "The difference is by how much the recording has more. What begins in a slice and ends "
         "outside may be in one of them only."

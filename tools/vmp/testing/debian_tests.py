@@ -79,7 +79,7 @@ def come_and_go(name: str, kernel: Stock, log: Path) -> tuple[Installation, File
 def measure_cost(report: Report, name: str, machine: Installation, files: Files) -> None:
     """Print what the livepatch costs reclaim while all policies are stock, in instructions."""
     log = OUT / f"test-{name}-cost.log"
-    with report.check(f"{name}: what the livepatch costs is counted"):
+    with report.check(f"{name}: the cost of the livepatch is counted"):
         run_script(machine, SCRIPTS / "cost.sh", log, TIMEOUT, files, ALONE)
         told = [line for line in log.read_text().splitlines() if line.startswith(COST)]
         for line in told:

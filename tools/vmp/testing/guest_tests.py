@@ -180,7 +180,7 @@ def guest_suite(
     if left:
         unclean.append(f"these were not run: {', '.join(left)}")
     for test in [test for test in tests if test in KUNIT]:
-        with report.check(f"{label}: what {test} has said"):
+        with report.check(f"{label}: the KUnit cases of {test}"):
             judge_kunit(kernel, kunit_log(label, test))
     report.add(
         f"{label}: each guest ran to its end with a clean kernel log",

@@ -120,7 +120,7 @@ def dkms_builds(top: Path, kernel: Path, directory: Path) -> None:
 
 def run_all(report: Report, kernel: Path, directory: Path) -> None:
     """Make the packages and check them."""
-    with report.check("module-deb has what dkms needs, and dkms builds the module"):
+    with report.check("module-deb has the files for dkms, and dkms builds the module"):
         top = unpack("module-deb", MODULE, directory)
         module_package(top)
         dkms_builds(top, kernel, directory)

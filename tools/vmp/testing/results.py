@@ -110,7 +110,7 @@ class Report:
         try:
             yield
         except Failure as failure:
-            self.add(f"{name}: what its tests need", str(failure))
+            self.add(f"{name}: preparing its tests", str(failure))
         with self.lock:
             self.minutes[name] = (time.monotonic() - start) / 60
             self.counts[name] = self.count()

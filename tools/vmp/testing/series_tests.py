@@ -155,7 +155,7 @@ def stays_the_same(on: Path, stock: Path) -> None:
     hooked, unpatched = functions(on), functions(stock)
     for function in set(UNCHANGED) & unpatched.keys():
         if [item.code for item in hooked[function]] != [item.code for item in unpatched[function]]:
-            raise Failure(f"{function}() is not what it is without the series")
+            raise Failure(f"{function}() differs from that without the series")
 
 
 def changed_lines(series: str) -> tuple[int, int]:
@@ -209,7 +209,7 @@ def run_series(report: Report, version: Version) -> Branches:
     """Check what a series is in the objects that it touches; return the branches that it has."""
     series = version.series
     found: Branches = {}
-    with report.check(f"{series}: what is touched compiles, option on and off, W=1"):
+    with report.check(f"{series}: the files that it touches compile, option on and off, W=1"):
         stock, off, on = (release_objects(version, state) for state in (STOCK, OFF, ON))
         found = counts(on)
         with report.check(f"{series}: the branches are where they are expected"):
@@ -217,7 +217,7 @@ def run_series(report: Report, version: Version) -> Branches:
                 raise Failure(f"expected {expected(series)}\nfound {found}")
         with report.check(f"{series}: stock's loops over entries stay as they are"):
             stays_the_same(on, stock)
-        with report.check(f"{series}: off, nothing calls what is compiled out"):
+        with report.check(f"{series}: off, nothing calls code that is compiled out"):
             calls_nothing(off)
         for hot in dict.fromkeys(name for owners in found.values() for name in owners):
             with report.check(f"{series}: off, the points in {hot}() are nops"):
