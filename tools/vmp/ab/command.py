@@ -283,7 +283,7 @@ class Run:
             ended = "" if index == len(order) else "it was killed"
             self.result = replace(result, slices=tuple(slices), lacks=lacks, ended=ended)
             self.save(summary=not ended)
-            if sys.stderr.isatty() or index % 10 == 0:
+            if sys.stderr.isatty() or index % 10 == 0 or index == 1:
                 say(progress_line(self.result, self.plan))
 
     def save(self, *, summary: bool) -> None:
@@ -451,14 +451,8 @@ def arguments(parser: Parser) -> None:
     names = ", ".join(WORKLOADS)
     add("--a", metavar="SETTINGS", default="flush=stock", help="side A (flush=stock)")
     add("--b", metavar="SETTINGS", help="side B (flush=batch)")
-    add(
-        "--aa",
-        metavar="RUNS",
-        type=int,
-        nargs="?",
-        const=1,
-        help="compare A with itself, in so many runs (1): shows what chance alone marks",
-    )
+    add("--aa", metavar="RUNS", type=int, nargs="?", const=1,
+        help="compare A with itself, in so many runs (1): shows marks by chance alone")  # fmt: skip
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
@@ -473,31 +467,13 @@ def arguments(parser: Parser) -> None:
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
     add("--stalls", action="store_true", help="measure how long tasks wait in reclaim")
     add("--folio", metavar="SIZE", help=f"size of folios of the workloads large-* ({DEFAULT_SIZE})")
-    add(
-        "--functions",
-        metavar="NAMES",
-        default="",
-        help="count calls of kernel functions, and their time: A,B+C",
-    )
+    add("--functions", metavar="NAMES", default="", help="count functions' calls and time: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
     add("--list-figures", action="store_true", help="print all figures with their keys, and exit")
-    add(
-        "--primary",
-        metavar="KEYS",
-        help="the figures to decide on, by their keys: A,B; see --list-figures",
-    )
-    add(
-        "--progress",
-        metavar="FILE",
-        type=Path,
-        help="file that ends in the number of operations so far",
-    )
-    add("--progress-command", metavar="CMD", help="prints the number of operations so far")
-    add(
-        "--cgroup",
-        metavar="PATH",
-        help="measure the tasks of that cgroup; its limits stay as they are",
-    )
+    add("--primary", metavar="KEYS", help="figures to decide on: A,B; see --list-figures")
+    add("--progress", metavar="FILE", type=Path, help="file that ends in the count of operations")
+    add("--progress-command", metavar="CMD", help="prints the count of operations so far")
+    add("--cgroup", metavar="PATH", help="measure the tasks there; its limits stay as they are")
     add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
     add("command", metavar="CMD", nargs="*", help="the workload's command line")
 

@@ -2,17 +2,15 @@
 """The workloads that ab knows, from workloads.toml."""
 
 import shlex
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, run, sources
+from vmp.common import CACHE, read_data, run, sources
 from vmp.control.counters import parse_progress
 
 PROGRAMS = CACHE / "workloads"
-FILE = Path(__file__).with_name("workloads.toml")
 
 # Settings of all points, to compare.
 STOCK = (
@@ -83,7 +81,7 @@ def workload(
     )
 
 
-WORKLOADS = {name: workload(**table) for name, table in tomllib.loads(FILE.read_text()).items()}
+WORKLOADS = {name: workload(**table) for name, table in read_data(__file__).items()}
 
 
 def build_programs() -> Path:

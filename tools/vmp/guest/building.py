@@ -34,9 +34,7 @@ def arguments(parser: Parser) -> None:
         help="the distribution's configuration (%(default)s)")  # fmt: skip
     listing.add_argument("series", nargs="?", help="only this series")
     patches.add_argument("directory", type=Path, help="where to write them")
-    check.add_argument(
-        "--source", type=Path, metavar="DIR", help="a source tree, in place of a release"
-    )
+    check.add_argument("--source", type=Path, metavar="DIR", help="a tree, in place of a release")
     check.add_argument("--series", metavar="S", help="the series to try (default: the nearest)")
 
 

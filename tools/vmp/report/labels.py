@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """How the figures of a recording are called, and what is said about them as text."""
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
+from vmp.common import read_data
 from vmp.form import number, percent
 from vmp.report.aggregate import Picture
 
-TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+TABLES = read_data(__file__)
 LABELS: dict[str, str] = TABLES["recording"]
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
 QUESTIONS: dict[str, dict[str, str]] = TABLES["questions"]

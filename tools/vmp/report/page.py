@@ -2,7 +2,6 @@
 """The page of a report: what is said about each plot, and what is left out."""
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from vmp.common import read_data
 from vmp.form import number
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
@@ -102,7 +102,7 @@ def throttle_table(picture: Picture) -> Table:
 TABLES = {"stalls": stall_table, "throttling": throttle_table}
 PLOTS = [
     Plot(draw=getattr(plots, name), table=TABLES.get(name), **words)
-    for name, words in tomllib.loads(Path(plots.__file__).with_suffix(".toml").read_text()).items()
+    for name, words in read_data(plots.__file__).items()
 ]
 
 

@@ -5,20 +5,18 @@ import math
 import os
 import re
 import statistics
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from vmp.common import read_data
 from vmp.control.counters import is_gauge, is_level
 
 # What one slice has: counters.delta(), and with recorded stalls stall_us, a list of durations in
 # microseconds, stall_count, stall_total_us, and stall_passes where the module counted passes.
 Values = dict[str, Any]
 
-FILE = Path(__file__).with_name("figures.toml")
 PRIMARY = "primary figures"
 PER_STOLEN = "per 1,000 stolen pages (anon + file)"
 PER_OPERATION = "per 1,000 operations"
@@ -100,9 +98,8 @@ def metric(key: str, label: str, formula: str, scale: float | str = 1.0) -> Metr
 @cache
 def known() -> dict[str, list[Metric]]:
     """Return the rows that any run may have, by section."""
-    tables = tomllib.loads(FILE.read_text())
     return {title: [metric(key, *line) for key, line in table.items()]
-            for title, table in tables.items()}  # fmt: skip
+            for title, table in read_data(__file__).items()}  # fmt: skip
 
 
 def per_operation(rows: Iterable[Metric]) -> list[Metric]:
