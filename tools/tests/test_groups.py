@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Failure
 from vmp.guest.kernel import Edit
-from vmp.testing import changed, faults, mutants, results
-from vmp.testing.guest_tests import FAULTS, GUEST, names
+from vmp.testing import changed, mutants, results
+from vmp.testing.faults import FAULTS, NEEDED
+from vmp.testing.guest_tests import GUEST, names
 from vmp.testing.results import Report
 
 OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}
@@ -64,7 +65,7 @@ def test_an_edit(tmp_path: Path) -> None:
 
 GROUPS = ("plain", "numa", "slow", "debug", "full")
 EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
-EDITS += [*faults.IDLE, faults.SLOW_AGING, faults.LEFT_BEHIND, faults.MIRROR, faults.OTHER_ABI]
+EDITS += FAULTS.values()
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
@@ -78,7 +79,7 @@ def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
     for mutant in mutants.MUTANTS:
         assert mutant.test in (debug if mutant.debug else plain | debug), mutant.name
     assert len(mutants.MUTANTS) == len({mutant.name for mutant in mutants.MUTANTS})
-    assert set(FAULTS) <= plain | debug
+    assert set(NEEDED) <= plain | debug
 
 
 def test_groups_have_all_guest_tests_but_those_of_a_full_run() -> None:

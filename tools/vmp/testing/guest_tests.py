@@ -10,7 +10,7 @@ from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
 from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
 from vmp.guest.sources import Version
-from vmp.testing import faults
+from vmp.testing.faults import NEEDED
 from vmp.testing.results import Report
 
 VM = REPO / "tools" / "vm"
@@ -18,16 +18,6 @@ GUEST = REPO / "tools" / "tests" / "guest"
 PROGRAMS = CACHE / "tests"
 STARTED = "KTAP version 1"  # what tests/guest/run says first
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
-# The faulty module that a test needs, and the variable that tells it where that is.
-FAULTS = {
-    **{edit.name: (f"VMP_FAULT_{edit.name.upper().replace('-', '_')}", edit)
-       for edit in faults.IDLE},
-    "nofs-flushers": ("VMP_FAULT_WAITS", faults.WAITS),
-    "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
-    "left-behind": ("VMP_FAULT_LEFT_BEHIND", faults.LEFT_BEHIND),
-    "large-meanwhile": ("VMP_FAULT_MIRROR", faults.MIRROR),
-    "uffd-move-noio": ("VMP_FAULT_MIRROR", faults.MIRROR),
-}  # fmt: skip
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 # The guest ends a test that hangs, by a clock of its own; these are for a guest that has died. It
@@ -136,8 +126,8 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     words += ["VMP_FULL=1"] if full else []
     debug = kernel_inputs(kernel)["variant"] == "debug"
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
-    needed = (FAULTS[test] for test in tests if test in FAULTS)
-    return words + [f"{name}={build_module(kernel, fault, *edits)}" for name, fault in needed]
+    needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
+    return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
 
 
 def guest_suite(

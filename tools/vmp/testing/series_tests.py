@@ -19,7 +19,7 @@ from vmp.guest.kernel import (
 from vmp.guest.porting import compare
 from vmp.guest.sources import Version, find_version, versions
 from vmp.guest.trial import OFF, ON, STOCK, applies, release_objects
-from vmp.testing import faults
+from vmp.testing.faults import FAULTS
 from vmp.testing.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
 from vmp.testing.results import Report
 
@@ -292,5 +292,5 @@ def run_releases(report: Report, _full: bool, kernel: str) -> None:
     with report.check("a build against a kernel without the hooks says so"):
         build_refused(off)
     with report.check("insmod of a module for another hook ABI says so"):
-        module = build_module(plain, faults.OTHER_ABI)
+        module = build_module(plain, FAULTS["other-abi"])
         refused(plain, module, "was built for hook ABI", OUT / "test-abi.log")
