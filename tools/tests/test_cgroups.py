@@ -11,6 +11,7 @@ from tests.conftest import Run
 from vmp.common import Failure
 from vmp.control import cgroups
 from vmp.control.debugfs import Control
+from vmp.record import command as record
 
 
 def own(root: Path, mount: Path, name: str) -> Path:
@@ -305,6 +306,23 @@ def test_no_file_is_read_twice_for_the_tree(
     cgroups.all_values(Control(root))
     below = [path for path in read if path.is_relative_to(root / "cgroups")]
     assert len(below) <= files
+
+
+def test_a_recording_counts_what_all_settings_count(
+    vmscanctl: Run, root: Path, mount: Path
+) -> None:
+    vmscanctl("--cgroup", "db", "set", "flush=stock")
+    before = record.all_stats(Control(root))
+    (own(root, mount, "db") / "flush/stats").chmod(0o644)
+    (own(root, mount, "db") / "flush/stats").write_text("deferred 150\n")
+    vmscanctl("--cgroup", "deep", "set", "flush=stock")
+    stats = own(root, mount, "db/b/deep") / "flush/stats"
+    stats.chmod(0o644)
+    stats.write_text("deferred 7\n")  # of one that is new
+    (root / "flush/stats").chmod(0o644)
+    (root / "flush/stats").write_text("deferred 101\n")
+    grown = record.grown(before, record.all_stats(Control(root)))
+    assert grown["flush"]["deferred"] == 50 + 7 + 1
 
 
 def test_what_is_not_utf_8_is_shown(root: Path, mount: Path) -> None:
