@@ -39,7 +39,7 @@ def test_a_cgroup_by_its_unit(
 @pytest.mark.parametrize(
     ("who", "status", "message"),
     [
-        ("/", 2, "'/' is no cgroup that can have settings: name a path below "),
+        ("/", 2, "'/' is no cgroup that can have settings: name its path, such as "),
         ("", 2, "'' is no cgroup that can have settings"),
         ("db/../db", 2, "'db/../db' is no cgroup"),
         ("none", 1, "there is no cgroup 'none': name a path below "),

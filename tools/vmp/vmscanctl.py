@@ -15,7 +15,7 @@ import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
 from vmp.common import Command, Failure, Parser, Usage, parse, run_command, run_tool
-from vmp.control.cgroups import chosen
+from vmp.control.cgroups import check_form, chosen
 from vmp.control.debugfs import Assignment, parse_assignments
 
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
@@ -106,6 +106,8 @@ def main(commands: Mapping[str, Command]) -> int:
     if args.who is not None and args.chosen not in OF_A_CGROUP:
         own = ", which has a --cgroup of its own" if args.chosen == "ab" else ""
         raise Usage(f"--cgroup is for {', '.join(OF_A_CGROUP)}, not for {args.chosen}{own}")
+    if args.who is not None:
+        check_form(args.who)
     return commands[args.chosen].run(args)
 
 

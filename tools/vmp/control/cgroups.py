@@ -152,6 +152,16 @@ def named(mount: Path, name: str) -> list[Path]:
     return sorted(Path(at) for at, *_ in os.walk(mount) if os.path.basename(at) == name)
 
 
+def check_form(who: str) -> None:
+    """Raise Usage for what is neither the path of a cgroup below the root nor a unit."""
+    if not who.strip("/") or ".." in who.split("/"):
+        raise Usage(
+            f"'{who}' is no cgroup that can have settings: name its path, such as "
+            "system.slice/NAME.service, or its systemd unit; those of the root are the machine's, "
+            "without --cgroup"
+        )
+
+
 def find(machine: Control, who: str) -> Cgroup:
     """Return the cgroup of that path, with or without the mount, or of that systemd unit.
 
@@ -164,12 +174,7 @@ def find(machine: Control, who: str) -> Cgroup:
         )
     mount = cgroup2_root()
     below = who.removeprefix(str(mount)).strip("/")
-    if not below or ".." in below.split("/"):
-        raise Usage(
-            f"'{who}' is no cgroup that can have settings: name a path below {mount}, such as "
-            "system.slice/NAME.service, or a systemd unit; the root's are the machine's, without "
-            "--cgroup"
-        )
+    check_form(below)
     fitting = [mount / below] if (mount / below).is_dir() else []
     if not fitting and "/" not in below:
         fitting = named(mount, below)
