@@ -134,6 +134,15 @@ def test_whose_settings_hold_is_said(vmscanctl: Run) -> None:
     assert (status, out.splitlines()[0].split()) == (0, ["flush.deferred", "100"])
 
 
+def test_ab_switches_the_settings_of_the_machine(vmscanctl: Run, root: Path, mount: Path) -> None:
+    cgroups.require_machines(Control(root), mount / "db/a")
+    vmscanctl("--cgroup", "db", "set", "flush=stock")
+    cgroups.require_machines(Control(root), mount / "twice")
+    message = "those of /db hold for /db/a, and not .* run `vmscanctl --cgroup /db reset` first"
+    with pytest.raises(Failure, match=message):
+        cgroups.require_machines(Control(root), mount / "db/a")
+
+
 def test_status_has_a_tree(vmscanctl: Run, mount: Path) -> None:
     assert "cgroups" not in vmscanctl("status")[1]
     strange = "s\\x2d\n\x1b"
@@ -232,7 +241,7 @@ def test_a_file_with_sections(vmscanctl: Run, root: Path, mount: Path, tmp_path:
         [
             f"vmscanctl: {file}, line 4: flush cannot be 'bach': allowed are stock, batch",
             f"vmscanctl: {file}, line 7: '[a' is no section, and its lines are left out: write "
-            "[CGROUP], as in [system.slice/postgresql.service]",
+            "[CGROUP], as in [system.slice/mariadb.service]",
         ],
     )
     assert len(list((root / "cgroups").iterdir())) == 2

@@ -2,12 +2,15 @@
 """Tests of applying a file of settings, and of the unit that does it at boot."""
 
 import configparser
+import re
 from pathlib import Path
 
 import pytest
 from vmp.common import REPO
 from vmp.control import conf
-from vmp.control.debugfs import Control
+from vmp.control.debugfs import Control, parse_assignments
+from vmp.control.points import known_parameters, known_points
+from vmp.vmscanctl import make_parser
 
 SYSTEMD = REPO / "tools" / "systemd"
 
@@ -68,8 +71,21 @@ def test_a_refused_line_is_named_and_the_others_are_set(control: Control) -> Non
 def test_the_example_sets_what_there_is_and_nothing_by_itself() -> None:
     text = (SYSTEMD / "vmscan-policy.conf").read_text()
     assert conf.numbered(text) == []
-    offered = [line[1:] for line in text.splitlines() if line.startswith("#") and "=" in line]
-    assert "profile=recommended" in offered
+    offered = [line[1:] for line in text.splitlines() if re.match(r"#\S", line)]
+    machine, cgroup = conf.sections("\n".join(offered))
+    assert "profile=recommended" in [line for _, line in machine.lines]
+    assert cgroup.head == "system.slice/mariadb.service]"
+    lines = [line for _, line in machine.lines + cgroup.lines]
+    assert {item.name for item in parse_assignments(lines)} < {*known_points(), *known_parameters()}
+
+
+def test_the_drop_in_is_for_any_unit_and_keeps_none_from_starting() -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read(SYSTEMD / "service-settings.conf")
+    prefixes, program, *words = re.split(r"(?<=[-+])(?=/)| ", unit["Service"]["ExecStartPost"])
+    assert (set(prefixes), program) == (set("-+"), "/usr/bin/vmscanctl")
+    args = make_parser().parse_args(words)
+    assert (args.who, args.chosen, args.file) == ("%n", "apply", conf.CONF)
 
 
 def test_the_unit_runs_the_program_and_nothing_waits_for_it() -> None:

@@ -189,6 +189,17 @@ def find(machine: Control, who: str) -> Cgroup:
     return Cgroup(machine, mount, fitting[0])
 
 
+def require_machines(machine: Control, directory: Path) -> None:
+    """Raise Failure unless it is the machine's settings that hold for a cgroup."""
+    cgroup = Cgroup(machine, cgroup2_root(), directory)
+    path = cgroup.holding()[0]
+    if path != MACHINE:
+        raise Failure(
+            f"{those_of(path)} hold for {shown(cgroup.path)}, and not the machine's, which are "
+            f"switched: run `vmscanctl --cgroup {shown(path)} reset` first"
+        )
+
+
 def chosen(args: argparse.Namespace) -> tuple[Control, Cgroup | None]:
     """Return the machine's settings, and the cgroup that the command line is about, if any."""
     machine = Control(locate())

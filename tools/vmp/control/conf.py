@@ -34,7 +34,7 @@ class Section:
         if who == self.head or not who:
             raise Failure(
                 f"'[{self.head}' is no section, and its lines are left out: write [CGROUP], as in "
-                "[system.slice/postgresql.service]"
+                "[system.slice/mariadb.service]"
             )
         return find(machine, who)
 

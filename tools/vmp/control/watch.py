@@ -33,7 +33,7 @@ Counted = dict[str, dict[str, int]]  # by point and name; those of /proc/vmstat 
 MARKS = ("largest", "longest")  # highest so far: they have no rate
 OBSERVED = "observed_remote_flushes"
 RECLAIM = ("pgsteal", "pgscan")  # of a cgroup
-CGROUPS_HEAD = " STOLEN/S GROUPS/S FOLIOS EACH WAITS/S  CGROUP, AND POLICIES UNLIKE THE MACHINE'S"
+CGROUPS_HEAD = " STOLEN/S GROUPS/S FOLIOS EACH WAITS/S  CGROUP, POLICIES UNLIKE THE MACHINE'S"
 
 
 class Tick(NamedTuple):
@@ -235,7 +235,7 @@ def of_cgroups(own: dict[str, Control]) -> Counted:
 
 
 def cgroup_lines(
-    machine: Control, own: dict[str, Control], tick: Tick, width: int, most: int | None
+    machine: Control, own: dict[str, Control], tick: Tick, most: int | None
 ) -> list[str]:
     """Return up to `most` lines of cgroups with settings, the busiest first."""
     paths = [path for path in own if path in tick.counted]
@@ -252,7 +252,7 @@ def cgroup_lines(
             )
             each = number(counted["folios"] / counted["groups"]) if counted["groups"] else "-"
             what = ", ".join([shown(path), *map(str, others)])
-            lines.append(f"{stolen:>9} {groups:>8} {each:>11} {waits:>7}  {what}"[:width])
+            lines.append(f"{stolen:>9} {groups:>8} {each:>11} {waits:>7}  {what}")
     return lines
 
 
@@ -275,8 +275,9 @@ def top(args: argparse.Namespace) -> int:
         size = shutil.get_terminal_size()
         lines = frame(machine, tick, size.columns, cgroup)
         rows = max(size.lines - len(lines) - 3, 0) if live else None
-        if cgroups := cgroup_lines(machine, own, tick, size.columns, rows):
-            lines += ["", CGROUPS_HEAD[: size.columns], *cgroups]
+        if cgroups := cgroup_lines(machine, own, tick, rows):
+            cut = size.columns if live else None
+            lines += ["", *(line[:cut] for line in (CGROUPS_HEAD, *cgroups))]
         if live:
             print("" if done else "\x1b[2J", draw(lines, size.lines), sep="", end="", flush=True)
         else:
