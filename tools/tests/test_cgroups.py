@@ -128,7 +128,7 @@ def test_whose_settings_hold_is_said(vmscanctl: Run) -> None:
     assert vmscanctl("--cgroup", "deep", "list")[1].startswith(f"{sentence}.\n")
     assert "* " not in vmscanctl("--cgroup", "deep", "list", "--settings")[1]
     found = json.loads(vmscanctl("--cgroup", "deep", "status", "--json")[1])
-    assert (found["cgroup"], found["settings"]) == ("/db/b/deep", "/db")
+    assert (found["cgroup"], found["settings_of"]) == ("/db/b/deep", "/db")
     assert "abi" not in found and "cgroups" not in found
     status, out, _ = vmscanctl("--cgroup", "db", "stats")
     assert (status, out.splitlines()[0].split()) == (0, ["flush.deferred", "100"])
@@ -169,7 +169,7 @@ def test_status_has_a_tree(vmscanctl: Run, mount: Path) -> None:
     ]  # fmt: skip
     assert found["/db/b/deep"]["inherits"] == "/db"
     assert found["/db/b/deep"]["differs"] == ["flush.max_folios", "scan"]
-    assert found["/db"]["settings"]["flush.max_folios"] == "8"
+    assert found["/db"]["settings"]["flush.max_folios"] == 8
 
 
 def test_a_profile_stands_for_its_policies(vmscanctl: Run, root: Path, mount: Path) -> None:

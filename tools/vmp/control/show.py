@@ -46,8 +46,12 @@ def status_arguments(parser: Parser) -> None:
 
 def value(control: Control, name: str) -> int | str:
     """Return a setting: a number as such, another one in the form that `set` takes."""
-    text = control.text(name)
-    return int(text) if text.isdecimal() else value_of(text)
+    return typed(value_of(control.text(name)))
+
+
+def typed(text: str) -> int | str:
+    """Return a number as such."""
+    return int(text) if text.isdecimal() else text
 
 
 def as_object(control: Control) -> dict[str, Any]:
@@ -78,7 +82,8 @@ def cgroups_object(machine: Control) -> dict[str, Any]:
     for path, own in list(values.items())[1:]:
         parent = parent_of(path, values)
         differs = [name for name, text in own.items() if text != values[parent].get(name)]
-        found[path] = {"inherits": parent, "settings": own, "differs": differs}
+        numbers = {name: typed(text) for name, text in own.items()}
+        found[path] = {"inherits": parent, "settings": numbers, "differs": differs}
     return found
 
 
@@ -89,10 +94,32 @@ def tree(machine: Control) -> Iterator[str]:
     for path, own in list(values.items())[1:]:
         parent = parent_of(path, values)
         depth[path] = depth[parent] + 1
-        below = path.removeprefix(parent)  # of the machine's "/" the slash, too
+        below = path if parent == MACHINE else path.removeprefix(parent)
         found = ", ".join(map(str, differing(own, values[parent]))) or "as it would inherit"
-        name = "  " * depth[path] + shown(below if parent != MACHINE else path)
+        name = "  " * depth[path] + shown(below)
         yield f"{name:<42} {found}"
+
+
+def status_object(machine: Control, cgroup: Cgroup | None) -> dict[str, Any]:
+    """Return what status says of the machine, or of a cgroup."""
+    if not cgroup:
+        return machine.abi() | as_object(machine) | {"cgroups": cgroups_object(machine)}
+    path, control = cgroup.holding()
+    return {"cgroup": cgroup.path, "settings_of": path, **as_object(control)}
+
+
+def status_lines(machine: Control, cgroup: Cgroup | None) -> Iterator[str]:
+    """Return the same as text."""
+    control = cgroup.holding()[1] if cgroup else machine
+    if cgroup:
+        yield cgroup.whose()
+    for name, text in ({} if cgroup else machine.abi()).items():
+        yield f"{name:<24} {text}"
+    for name in control.names():
+        yield f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}"
+    if lines := [] if cgroup else list(tree(machine)):
+        yield "cgroups with settings of their own, and what they would not inherit:"
+        yield from lines
 
 
 def status(args: argparse.Namespace) -> int:
@@ -100,28 +127,10 @@ def status(args: argparse.Namespace) -> int:
 
     For the machine the cgroups with settings follow; of a cgroup, whose settings hold comes first.
     """
-    machine, cgroup = chosen(args)
-    control = cgroup.holding()[1] if cgroup else machine
     if args.json:
-        found = (
-            {"cgroup": cgroup.path, "settings": cgroup.holding()[0]} if cgroup else machine.abi()
-        )
-        found |= as_object(control)
-        print(
-            json.dumps(found if cgroup else found | {"cgroups": cgroups_object(machine)}, indent=2)
-        )
-        return 0
-    if cgroup:
-        print(cgroup.whose())
-    for name, text in ({} if cgroup else machine.abi()).items():
-        print(f"{name:<24} {text}")
-    for name in control.names():
-        print(f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}")
-    lines = [] if cgroup else list(tree(machine))
-    if lines:
-        print(
-            "cgroups with settings of their own, and what they would not inherit:", *lines, sep="\n"
-        )
+        print(json.dumps(status_object(*chosen(args)), indent=2))
+    else:
+        print(*status_lines(*chosen(args)), sep="\n")
     return 0
 
 
