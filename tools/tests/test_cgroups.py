@@ -284,9 +284,9 @@ def test_top_has_the_busiest_cgroups(
     monkeypatch.setenv("COLUMNS", "100")
     out = vmscanctl("top", "--interval", "2s", "--count", "1")[1]
     assert [line.split() for line in out.splitlines()[-3:]] == [
-        ["1,500", "1.5", "30", "0.0", "/db/b/deep,", "flush=stock"],
-        ["100", "0.0", "-", "0.0", "/db/a"],
-        ["0.0", "0.0", "-", "0.0", "/db,", "flush=stock"],
+        ["1,500", "1.5", "30", "0", "/db/b/deep,", "flush=stock"],
+        ["100", "0", "-", "0", "/db/a"],
+        ["0", "0", "-", "0", "/db,", "flush=stock"],
     ]
     monkeypatch.setenv("LINES", "15")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
@@ -295,7 +295,7 @@ def test_top_has_the_busiest_cgroups(
     lines = out.split("\x1b[K\n")
     assert len(lines) == 15 and "/db/b/deep" in out and "/db," not in out
     out = vmscanctl("--cgroup", "deep", "top", "--interval", "2s", "--count", "1")[1]
-    assert "/db/b/deep, profile" in out and "stolen 1,500, scanned 0.0" in out
+    assert "/db/b/deep, profile" in out and "stolen 1,500, scanned 0" in out
     assert "STOLEN/S" not in out
 
 

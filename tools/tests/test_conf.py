@@ -10,7 +10,7 @@ from vmp.common import REPO
 from vmp.control import conf
 from vmp.control.debugfs import Control, parse_assignments
 from vmp.control.points import known_parameters, known_points
-from vmp.vmscanctl import make_parser
+from vmp.vmscanctl import COMMANDS, make_parser
 
 SYSTEMD = REPO / "tools" / "systemd"
 
@@ -84,7 +84,7 @@ def test_the_drop_in_is_for_any_unit_and_keeps_none_from_starting() -> None:
     unit.read(SYSTEMD / "service-settings.conf")
     prefixes, program, *words = re.split(r"(?<=[-+])(?=/)| ", unit["Service"]["ExecStartPost"])
     assert (set(prefixes), program) == (set("-+"), "/usr/bin/vmscanctl")
-    args = make_parser().parse_args(words)
+    args = make_parser(COMMANDS.values()).parse_args(words)
     assert (args.who, args.chosen, args.file) == ("%n", "apply", conf.CONF)
 
 
