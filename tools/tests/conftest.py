@@ -13,7 +13,7 @@ from vmp.control.debugfs import Control
 from vmp.vmscanctl import entry
 
 FILES = {
-    "abi": "abi 8\nmodule 0.1.0\nkernel 6.12.118\n",
+    "abi": "abi 9\nmodule 0.1.0\nkernel 6.12.118\n",
     "profile": "stock [recommended] max\n",
     "bypass": "0\n",
     "flush/policy": "stock [batch]\n",
