@@ -200,20 +200,25 @@ def resolved(text: str) -> str:
     known = {"PTRS_PER_PTE": "512", "": "0"}
     if text in known or text.isdecimal():
         return known.get(text, text)
-    found = re.search(rf"^#define {text}\s+(\d+)|unsigned int {text} = (\w+);", MODULE + HEADER,
-                      re.MULTILINE)  # fmt: skip
-    return resolved(found[1] or found[2]) if found else text
+    found = re.search(rf"^#define {text}\s+(\d+)", MODULE + HEADER, re.MULTILINE)
+    return resolved(found[1]) if found else text
 
 
 def test_numbers_are_those_of_the_module() -> None:
-    table = r"\.path = \"([\w/]+)\",((?:\s*\.\w+ = &?\w+,)+)"
+    table = r"\.path = \"([\w/]+)\",((?:\s*\.\w+ = [^\n]+,)+)"
+    first = re.search(r"struct vmp_settings defaults = {(.*?)};", MODULE, re.S)
+    assert first
+    defaults = dict(re.findall(r"\.(\w+) = (\w+),", first[1]))
     found = {}
     for path, text in re.findall(table, MODULE):
-        fields = dict(re.findall(r"\.(\w+) = &?(\w+),", text))
+        fields = dict(re.findall(r"\.(\w+) = (?:offsetof\(struct vmp_settings, )?(\w+)\)?,", text))
         if "names" not in fields:
             least, most = (resolved(fields.get(end, "")) for end in ("min", "max"))
             values = f"{least} or {most}" if (least, most) == ("0", "1") else f"{least} to {most}"
-            found[path.replace("/", ".")] = (values, resolved(fields.get("value", "")))
+            found[path.replace("/", ".")] = (
+                values,
+                resolved(defaults.get(fields.get("setting", ""), "")),
+            )
     known = {
         name: (parameter.values, parameter.default)
         for name, parameter in known_parameters().items()
@@ -226,7 +231,7 @@ def test_policies_are_those_of_the_module() -> None:
     for name, point in known_points().items():
         table = "rmap" if name in ("unmap", "young") else name
         text = (REPO / "module" / f"{table}.c").read_text()
-        block = re.search(rf"vmp_policy {name}_policies\[\] = {{(.*?)^}};", text, re.S | re.M)
+        block = re.search(rf"vmp_policy {table}_policies\[\] = {{(.*?)^}};", text, re.S | re.M)
         assert block
         assert re.findall(r'\.name = "([\w.]+)"', block[1]) == list(point.policies)
 
