@@ -34,8 +34,12 @@ help:
 	@echo 'kernelshark      build the plugin for KernelShark'
 	@echo 'KERNEL=7.3 selects another kernel than 6.12 for demo, bench, test and kernel-deb.'
 
-demo: setup
+demo:
+	tools/setup demo
 	tools/demo
+
+demo-all: setup
+	tools/demo --all
 
 bench: setup
 	tools/bench run $(NAME)

@@ -51,7 +51,7 @@ class Stock:
 def choose(series: str, names: str, madison: str) -> list[Stock]:
     """Return the kernels of a series that all packages are there of, oldest first.
 
-    `names` is what `apt-cache pkgnames` prints of the images, and `madison` what `apt-cache madison`
+    `names` is what `apt-cache pkgnames` prints of the images, `madison` what `apt-cache madison`
     prints of all packages.
     """
     there = set(MADISON.findall(madison))

@@ -206,7 +206,9 @@ def compare(command: Words, hooked: Path, environment: dict[str, str]) -> str:
         names = set(UNTRACED.findall(done.stdout))
         if not names or any(name.startswith(NEW) for name in names):
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise Failure(f"comparing {hooked.name} with and without the hooks: {' '.join(said[-1:])}")
+            raise Failure(
+                f"comparing {hooked.name} with and without the hooks: {' '.join(said[-1:])}"
+            )
         rename(hooked, names | {f"{PREFIX}{name}" for name in names})
 
 

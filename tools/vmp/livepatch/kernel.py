@@ -112,9 +112,7 @@ def unpacked_target(kernel: Stock) -> Target:
         extract(kernel.image, binary)
         build_id = read_notes(binary).hex()
         symbols = list_symbols(binary.read_bytes())
-    return Target(
-        kernel.release, build_id, symbols, kernel.headers, compiler, kernel.version
-    )
+    return Target(kernel.release, build_id, symbols, kernel.headers, compiler, kernel.version)
 
 
 def describe(directory: Path) -> None:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the demo tells of its run: a line for each slice, and the verdict."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from vmp.result.file import slice_of
+from vmp.result.form import interval, number, percent
+from vmp.result.metrics import per_stolen
+from vmp.result.model import Result, Row, Settings, Slice, stolen
+from vmp.result.table import ended_note
+
+FLUSHES, INTERRUPTS, STOLEN = (
+    "reclaim_flushes_per_1000",
+    "reclaim_ipis_per_1000",
+    "stolen_per_second",
+)
+LABELS = {
+    FLUSHES: "Reclaim's own remote TLB flushes / 1,000 pages",
+    INTERRUPTS: "Interrupts of other CPUs by these / 1,000 pages",
+    STOLEN: "Pages stolen / s, by the emulator's clock",
+}
+COUNTED = {
+    FLUSHES: per_stolen("", "", "stats.flush.observed_remote_flushes"),
+    INTERRUPTS: per_stolen("", "", "stats.flush.observed_interrupts"),
+}
+COLUMNS = ("slice", "policy", "own flushes / 1,000 pages", "interrupts / 1,000 pages",
+           "pages stolen")  # fmt: skip
+FEW = 2  # slices, for a comparison
+TOLD = "{:>5}  {:<12} {:>25} {:>24} {:>12}"
+
+
+def read_slice(line: str) -> Result:
+    """Return what a line has: a run of a single slice."""
+    document: dict[str, Any] = json.loads(line)
+    return Result(
+        Settings(**document["settings"]),
+        document["environment"],
+        (slice_of(document["slices"][0]),),
+        tuple(document["lacks"]),
+    )
+
+
+def joined(parts: Sequence[Result], ended: str = "") -> Result:
+    """Return the run that so many slices are of; `ended` says why there are no more."""
+    return replace(parts[-1], slices=tuple(part.slices[0] for part in parts), ended=ended)
+
+
+def cells(number_of: int, piece: Slice, what: Settings) -> tuple[str, ...]:
+    """Return what a slice has counted, as text."""
+    values = piece.values()
+    figures = [number(metric.value([values])) for metric in COUNTED.values()]
+    policy = what.a if piece.side == "A" else what.b
+    return (str(number_of), policy, *figures, f"{stolen(values):,.0f}")
+
+
+def heading() -> str:
+    """Return the heading of the live lines."""
+    return TOLD.format(*COLUMNS)
+
+
+def live(number_of: int, part: Result) -> str:
+    """Return the line that is shown of a slice."""
+    return TOLD.format(*cells(number_of, part.slices[0], part.settings))
+
+
+def change(row: Row) -> str:
+    """Return a figure of both sides, and the change."""
+    sure = f"95 %: {interval(row.ends)}" if row.ends else row.no_interval()
+    return f"{number(row.before)} to {number(row.after)}, {percent(row.percent)} ({sure})"
+
+
+def conclusion(result: Result) -> str:
+    """Say in a sentence whether the policy did what it is for."""
+    rows = [result.row(FLUSHES), result.row(INTERRUPTS)]
+    if few := result.undecidable():
+        return few
+    if all(row.sign() < 0 for row in rows):
+        gone = -(rows[1].percent or 0)
+        return f"{result.settings.b} saves {gone:.0f} of 100 interrupts by reclaim."
+    if any(row.sign() > 0 for row in rows):
+        return f"{result.settings.b} is worse here."
+    return "no difference was detected."
+
+
+def verdict(result: Result) -> list[str]:
+    """Return the five lines at the end, and a sixth about a run that was not complete."""
+    what, where = result.settings, result.environment
+    return [
+        f"{what.b} beside {what.a}, Linux {where['kernel']}, {where['cpus']} CPUs: {result.pairs} "
+        f"pairs of slices of {what.title} {what.place()}.",
+        *(f"{label}: {change(result.row(key))}" for key, label in LABELS.items()),
+        f"Verdict: {conclusion(result)}",
+        *([ended_note(result)] if result.ended else []),
+    ]
