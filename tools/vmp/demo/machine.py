@@ -85,7 +85,7 @@ def lines(command: list[str]) -> Iterator[str]:
             yield line
         status = status or str(process.wait())
     finally:
-        process.kill()
+        process.terminate()  # timeout hands it on, and waits
         process.wait()
     if status != "0":
         why = f"ended after {TIMEOUT} s" if status == TIMED_OUT else f"ended with status {status}"

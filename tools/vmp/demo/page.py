@@ -18,7 +18,7 @@ PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width"><style>
 {style}svg text {{ fill: var(--ink); font-size: 13px; }}</style></head><body>
 <h1>{title}</h1>
-{verdict}
+<div class="scroll"><pre>{verdict}</pre></div>
 <figure>{picture}</figure>
 <p class="note">The workload was started once, and ran on while the policy was switched. The scale
 is logarithmic. An emulator shows how often something happens, not how fast a machine is.</p>
@@ -71,7 +71,7 @@ def page(result: Result) -> str:
     return PAGE.format(
         title=f"{escape(result.settings.b)} beside {escape(result.settings.a)}",
         style=STYLE.read_text(),
-        verdict="\n".join(f"<p>{escape(line)}</p>" for line in verdict(result)),
+        verdict=escape("\n".join(verdict(result))),
         picture=picture(result),
         heads="".join(f'<th scope="col">{column}</th>' for column in COLUMNS),
         rows="".join(rows),

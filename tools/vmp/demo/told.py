@@ -18,9 +18,9 @@ FLUSHES, INTERRUPTS, STOLEN = (
     "stolen_per_second",
 )
 LABELS = {
-    FLUSHES: "Reclaim's own remote TLB flushes / 1,000 pages",
-    INTERRUPTS: "Interrupts of other CPUs by these / 1,000 pages",
-    STOLEN: "Pages stolen / s, by the emulator's clock",
+    FLUSHES: "reclaim's own remote TLB flushes / 1,000 pages",
+    INTERRUPTS: "interrupts of other CPUs by these / 1,000 pages",
+    STOLEN: "pages stolen / s, by the emulator's clock",
 }
 COUNTED = {
     FLUSHES: per_stolen("", "", "stats.flush.observed_remote_flushes"),
@@ -66,10 +66,11 @@ def live(number_of: int, part: Result) -> str:
     return TOLD.format(*cells(number_of, part.slices[0], part.settings))
 
 
-def change(row: Row) -> str:
+def change(label: str, row: Row) -> str:
     """Return a figure of both sides, and the change."""
     sure = f"95 %: {interval(row.ends)}" if row.ends else row.no_interval()
-    return f"{number(row.before)} to {number(row.after)}, {percent(row.percent)} ({sure})"
+    figures = f"{number(row.before):>6} to {number(row.after):>6}"
+    return f"{label:<47} {figures} {percent(row.percent):>8} ({sure})"
 
 
 def conclusion(result: Result) -> str:
@@ -89,9 +90,9 @@ def verdict(result: Result) -> list[str]:
     """Return the five lines at the end, and a sixth about a run that was not complete."""
     what, where = result.settings, result.environment
     return [
-        f"{what.b} beside {what.a}, Linux {where['kernel']}, {where['cpus']} CPUs: {result.pairs} "
-        f"pairs of slices of {what.title} {what.place()}.",
-        *(f"{label}: {change(result.row(key))}" for key, label in LABELS.items()),
+        f"{what.b} beside {what.a}, {result.pairs} pairs of slices, threads {what.place()}, Linux "
+        f"{where['kernel']}, {where['cpus']} CPUs",
+        *(change(label, result.row(key)) for key, label in LABELS.items()),
         f"Verdict: {conclusion(result)}",
         *([ended_note(result)] if result.ended else []),
     ]

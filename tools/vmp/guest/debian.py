@@ -118,14 +118,18 @@ def copy_tree(place: Path, name: str) -> Path:
     return copy
 
 
-def inside(tree: Path, *words: str) -> str:
-    """Run a command in a tree, on this machine's kernel; returns its stdout."""
+def entered(tree: Path, *words: str) -> Words:
+    """Return a command that runs another one in a tree, on this machine's kernel."""
     enter = 'cd "$0"; for name in proc sys dev; do mount --rbind "/$name" "$name"; done; '
     enter += "mount --bind /etc/resolv.conf etc/resolv.conf; "
     enter += 'exec chroot . env -i "$@"'
-    given = ["DEBIAN_FRONTEND=noninteractive", "HOME=/root",
-             "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]  # fmt: skip
-    return run(["unshare", "--mount", "sh", "-ec", enter, tree, *given, *words], words[0])
+    given = ["DEBIAN_FRONTEND=noninteractive", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+    return ["unshare", "--mount", "sh", "-ec", enter, tree, *given, *words]
+
+
+def inside(tree: Path, *words: str) -> str:
+    """Run a command in a tree; returns its stdout."""
+    return run(entered(tree, *words), words[0])
 
 
 def checkout() -> list[Path]:
