@@ -46,7 +46,7 @@ def align(at: int) -> int:
 
 
 def entry_length(data: bytes, at: int) -> tuple[int, int]:
-    """Return where a compressed name begins, and its length in tokens."""
+    """Return where a compressed name begins, and its length, in tokens of a byte."""
     if data[at] < 0x80:
         return at + 1, data[at]
     return at + 2, data[at] & 0x7F | data[at + 1] << 7
@@ -85,8 +85,8 @@ def find_names(data: bytes, tokens_at: int) -> tuple[int, int]:
         if most - 2 * MARKED < count <= most:
             place = begin
             for _ in range(MARKED):
-                place, length = entry_length(data, place)
-                place += length
+                if place < at:
+                    place = sum(entry_length(data, place))
             if place - begin == second:
                 return begin, count
     raise Failure("the kernel's image has no names of symbols of the known form")
