@@ -124,8 +124,8 @@ def finish(out: Path, parts: list[Result], ended: str) -> None:
     shown = out.relative_to(REPO)
     texts = {RESULT: run_text(result, summary=True), PAGE: page(result), VERDICT: f"{verdict}\n"}
     write({out / name: text for name, text in texts.items()})
-    print(f"\n{verdict}\n\nOpen {shown}/{PAGE} in a browser: the picture. {shown}/{RESULT} has all "
-          "that was counted.", flush=True)  # fmt: skip
+    print(f"\n{verdict}\n\n{shown}/{PAGE} shows it in a browser; {shown}/{RESULT} has all.",
+          flush=True)  # fmt: skip
 
 
 def arguments(parser: Parser) -> None:

@@ -26,9 +26,9 @@ def record(command: Words, title: str, cast: Path, stop: str = "") -> int:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     begin, seen = time.monotonic(), ""
-    process = subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *command], stdin=theirs, stdout=theirs, stderr=theirs
-    )
+    # Who runs in a shell's background ignores what Ctrl-C sends, and so would the command.
+    shell: Words = ["env", "--default-signal=INT", "setsid", "--ctty", "--wait"]
+    process = subprocess.Popen([*shell, *command], stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     head = {"version": 2, "width": COLUMNS, "height": ROWS, "title": title}
     with cast.open("w") as handle:
