@@ -98,11 +98,13 @@ def prepare_built(name: str | None) -> list[str]:
 
 def prepare(name: str | None, out: Path) -> list[str]:
     """Return the command of the guest; says so if it is not Debian's kernel."""
-    try:
-        return prepare_stock(name or os.environ.get(NAMED) or DEFAULT, out)
-    except NoStock as reason:
-        print(f"demo: {reason}: a kernel is built instead", file=sys.stderr, flush=True)
-        return prepare_built(name)
+    wanted = name or os.environ.get(NAMED) or DEFAULT
+    if "/" not in wanted:
+        try:
+            return prepare_stock(wanted, out)
+        except NoStock as reason:
+            print(f"demo: {reason}: a kernel is built instead", file=sys.stderr, flush=True)
+    return prepare_built(name)
 
 
 def measure(command: list[str], parts: list[Result]) -> None:
@@ -124,8 +126,8 @@ def finish(out: Path, parts: list[Result], ended: str) -> None:
     shown = out.relative_to(REPO)
     texts = {RESULT: run_text(result, summary=True), PAGE: page(result), VERDICT: f"{verdict}\n"}
     write({out / name: text for name, text in texts.items()})
-    print(f"\n{verdict}\n\n{shown}/{PAGE} shows it in a browser; {shown}/{RESULT} has all.",
-          flush=True)  # fmt: skip
+    where = f"{shown}/{PAGE} is a page for a browser; all counters are beside it, in {RESULT}"
+    print(f"\n{verdict}\n\n{where}", flush=True)
 
 
 def arguments(parser: Parser) -> None:

@@ -230,7 +230,10 @@ def differences(target: Target, kpatch: Kpatch, directory: Path) -> list[str]:
         command: Words = [kpatch.tools / "create-diff-object", binary, hooked[name], "vmlinux"]
         command += [symbols, target.headers / "Module.symvers", NAME, directory / "objects" / name]
         said = compare(command, hooked[name], environment)
+        symbols.unlink()
         changed += re.findall(r"changed function: (\S+)", said)
+    for state in (PLAIN, STOCK):
+        shutil.rmtree(directory / state)
     return changed
 
 
