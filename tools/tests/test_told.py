@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from vmp.common import Failure
 from vmp.demo import told
 from vmp.demo.page import page
 from vmp.result.file import run_text
@@ -62,6 +63,11 @@ def test_a_run_that_ended_early() -> None:
     lines = told.verdict(run(5, 1000, 20, "it was interrupted"))
     assert lines[4].startswith("Verdict: 2 pairs are too few")
     assert lines[5] == "INCOMPLETE: the run ended after 5 slices: it was interrupted."
+
+
+def test_a_line_that_is_cut_off() -> None:
+    with pytest.raises(Failure, match="cut off"):
+        told.read_slice('{"format": 2, "kind": "run", "sett')
 
 
 def test_the_live_line() -> None:

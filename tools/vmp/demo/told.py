@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from vmp.common import Failure
 from vmp.result.file import slice_of
 from vmp.result.form import interval, number, percent
 from vmp.result.metrics import per_stolen
@@ -33,14 +34,17 @@ TOLD = "{:>5}  {:<12} {:>25} {:>24} {:>12}"
 
 
 def read_slice(line: str) -> Result:
-    """Return what a line has: a run of a single slice."""
-    document: dict[str, Any] = json.loads(line)
-    return Result(
-        Settings(**document["settings"]),
-        document["environment"],
-        (slice_of(document["slices"][0]),),
-        tuple(document["lacks"]),
-    )
+    """Return what a line has: a run of a single slice; raises Failure for one that is cut off."""
+    try:
+        document: dict[str, Any] = json.loads(line)
+        return Result(
+            Settings(**document["settings"]),
+            document["environment"],
+            (slice_of(document["slices"][0]),),
+            tuple(document["lacks"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise Failure(f"the guest was cut off: {line[:40].strip()}") from None
 
 
 def joined(parts: Sequence[Result], ended: str = "") -> Result:
