@@ -2,6 +2,7 @@
 """Tests of what the demo tells: a line a slice, the verdict, the page; and its recordings."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,19 @@ def test_the_figures_of_a_verdict() -> None:
 
 def test_a_run_that_ended_early() -> None:
     lines = told.verdict(run(5, 1000, 20, "it was interrupted"))
-    assert lines[4].startswith("Verdict: 2 pairs are too few")
+    assert lines[4].startswith("Verdict: 2 pairs in which both sides reclaimed are too few")
     assert lines[5] == "INCOMPLETE: the run ended after 5 slices: it was interrupted."
+
+
+def test_slices_without_reclaim_are_no_pairs() -> None:
+    """A busy host may let the guest get nowhere in a slice."""
+    whole = run(16, 1000, 20)
+    idle = {name: 0.0 for name in whole.slices[0].counters}
+    parts = [replace(piece, counters=idle) if n in (0, 4) else piece
+             for n, piece in enumerate(whole.slices)]  # fmt: skip
+    lines = told.verdict(replace(whole, slices=tuple(parts)))
+    assert lines[4] == "Verdict: 6 pairs in which both sides reclaimed are too few to be sure."
+    assert told.live(1, replace(whole, slices=(parts[0],))).split()[2:] == ["-", "-", "0"]
 
 
 def test_a_line_that_is_cut_off() -> None:

@@ -25,15 +25,7 @@ from vmp.livepatch.kernel import unpacked_target
 from vmp.result.file import run_text, write
 from vmp.result.model import Result
 
-AB = [
-    *THREADS.split()[1:],
-    "--lru",
-    "mglru",
-    "--slices",
-    "16",
-    "--settle",
-    "1",
-]  # of two --slices the last counts
+AB = [*THREADS.split()[1:], "--lru", "mglru", "--settle", "1"]
 RESULT, PAGE, VERDICT, CONSOLE = "threads.json", "report.html", "summary.txt", "console.log"
 INITRAMFS = "initramfs"
 

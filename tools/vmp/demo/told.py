@@ -80,13 +80,14 @@ def change(label: str, row: Row) -> str:
 def conclusion(result: Result) -> str:
     """Say in a sentence whether the policy did what it is for."""
     rows = [result.row(FLUSHES), result.row(INTERRUPTS)]
-    if few := result.undecidable():
-        return few
     if all(row.sign() < 0 for row in rows):
         gone = -(rows[1].percent or 0)
         return f"{result.settings.b} saves {gone:.0f} of 100 interrupts by reclaim."
     if any(row.sign() > 0 for row in rows):
         return f"{result.settings.b} is worse here."
+    if any(row.undecidable() for row in rows):
+        pairs = min(row.pairs for row in rows)
+        return f"{pairs} pairs in which both sides reclaimed are too few to be sure."
     return "no difference was detected."
 
 
