@@ -2,12 +2,14 @@
 """Tests of what the demo tells: a line a slice, the verdict, the page; and its recordings."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from vmp.common import Failure
 from vmp.demo import told
+from vmp.demo.machine import lines
 from vmp.demo.page import page
 from vmp.result.file import run_text
 from vmp.result.model import Result, Settings, Slice, slice_order
@@ -108,3 +110,17 @@ def test_ctrl_c_is_typed_once_a_line_was_seen(tmp_path: Path) -> None:
     script = "trap 'echo ended; exit 130' INT; for n in 1 2 3; do echo line $n; done; sleep 60"
     assert record(["sh", "-c", script], "x", tmp_path / "x.cast", stop="^line 2") == 130
     assert said(tmp_path / "x.cast").endswith("ended\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo one; echo vmp-status 0", ""),
+        ("echo one; echo vmp-status 3", "the guest failed: one"),
+        ("echo one", "the guest failed: one"),
+        ("echo one; echo vmp-status 0; exit 99", "the guest failed: one"),
+    ],
+)
+def test_how_a_guest_ends(script: str, said: str) -> None:
+    with pytest.raises(Failure, match=said) if said else nullcontext():
+        assert list(lines(["sh", "-c", script])) == ["one\n"]

@@ -85,7 +85,18 @@ def prepare_built(name: str | None) -> list[str]:
     step("installing what the build of a kernel needs", ["tools/setup"])
     step("building kernel and module, half an hour the first time", ["tools/kernel", "module"])
     size = ["--cpus", str(machine.HARDWARE.cpus), "--memory", machine.HARDWARE.memory]
-    return ["tools/vm", *size, "--timeout", "20m", "--", "python3", machine.INSIDE, *AB]
+    told_status = ["sh", "-c", f'"$@"; echo "{machine.ENDED}$?"', "sh"]
+    return [
+        "tools/vm",
+        *size,
+        "--timeout",
+        "20m",
+        "--",
+        *told_status,
+        "python3",
+        machine.INSIDE,
+        *AB,
+    ]
 
 
 def prepare(name: str | None, out: Path) -> list[str]:

@@ -20,7 +20,7 @@ PARTS = ("dkms.conf", "tools/livepatch", "tools/workloads", "tools/vmp")
 SHELL = ("sh", "env", "cat", "grep", "mount", "sleep", "stty")
 NEEDED = (*SHELL, "insmod", "rmmod", "make", "mkswap", "swapon", "swapoff")
 ENDED = "vmp-status "
-TIMEOUT, TIMED_OUT = 1200, "124"  # seconds, and the status of what has taken longer
+TIMEOUT, TIMED_OUT = 1200, 124  # seconds, and the status of what has taken longer
 # The hooks are loaded before the other CPUs join: the emulator is not at its best where one CPU
 # patches the code of others.
 INIT = f"""#!/bin/sh
@@ -34,6 +34,8 @@ cd /{PLACE}
 for module in /{initramfs.MODULES}/*; do insmod "$module"; done
 python3 tools/livepatch load && sh /script
 echo "{ENDED}$?"
+sleep 1
+echo o >/proc/sysrq-trigger
 exec sleep inf
 """
 
@@ -59,9 +61,9 @@ def boot(kernel: Stock, initrd: Path, console: Path) -> list[str]:
 
 
 def lines(command: list[str]) -> Iterator[str]:
-    """Run a guest, and yield what it says, line by line; it ends with what it does, and with us.
+    """Run a guest, and yield what it says, line by line; it ends with us, too.
 
-    Raises Failure if that has not ended well.
+    Raises Failure if it hasn't said in the end that all went well.
     """
     bound = ["setpriv", "--pdeathsig", "KILL"]
     process = subprocess.Popen(
@@ -75,21 +77,21 @@ def lines(command: list[str]) -> Iterator[str]:
         start_new_session=True,
     )
     assert process.stdout
-    status, said = "", ""
+    status, said, code = "", "", 0
     try:
         for line in process.stdout:
             if line.startswith(ENDED):
                 status = line.removeprefix(ENDED).strip()
-                break
-            said = line.strip() or said
-            yield line
-        status = status or str(process.wait())
+            else:
+                said = line.strip() or said
+                yield line
+        code = process.wait()
     finally:
         process.terminate()  # timeout hands it on, and waits
         process.wait()
-    if status != "0":
-        why = f"ended after {TIMEOUT} s" if status == TIMED_OUT else f"ended with status {status}"
-        raise Failure(f"the guest {why}: {said}")
+    if code or status != "0":
+        what = f"took more than {TIMEOUT} s" if code == TIMED_OUT else "failed"
+        raise Failure(f"the guest {what}: {said}")
 
 
 def check_log(console: Path) -> None:
