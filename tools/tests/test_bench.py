@@ -403,7 +403,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(command, "OUT", tmp_path / "out")
     monkeypatch.setattr(command, "step", step)
     monkeypatch.setattr(command, "measure", measure)
-    monkeypatch.setattr(command, "name_kernel", lambda _name: None)
+    monkeypatch.setattr(command, "decide", lambda name: name)
     monkeypatch.setattr(command, "locate", lambda: None)
     monkeypatch.setattr(command, "find", lambda name: parse(name, GOOD))
     return done
@@ -418,7 +418,10 @@ def namespace(**values: Any) -> argparse.Namespace:
 
 def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     assert command.run_all(namespace(kernel="7.3")) == 0
-    assert steps[:2] == [["tools/kernel", "module"], ["--cpus", "2"]]
+    assert steps[:2] == [
+        ["tools/kernel", "module", "--kernel", "7.3"],
+        ["--kernel", "7.3", "--cpus", "2"],
+    ]
     assert [words[0] for words in steps[2:]] == ["tools/ab", "tools/ab"]
     page = capsys.readouterr().out
     assert f"| +50.0 to +50.0 % | 0.031 | +20.0 % | **{REPRODUCED}** |" in page
@@ -429,19 +432,12 @@ def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[
 def test_each_experiment_has_its_own_kernels(
     steps: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though the one before has named another for the tools that it ran."""
-    named: list[str] = []
-
-    def name_kernel(name: str) -> None:
-        named.append(name)
-        monkeypatch.setenv(NAMED, name)
-
     texts = {"old": GOOD, "new": f'kernels = ["7.3"]{GOOD}'}
     monkeypatch.delenv(NAMED, raising=False)
-    monkeypatch.setattr(command, "name_kernel", name_kernel)
     monkeypatch.setattr(command, "find", lambda name: parse(name, texts[name]))
     assert command.run_all(namespace(name=["new", "old"])) == 0
-    assert named == ["7.3", "6.12"]
+    named = [words[words.index("--kernel") + 1] for words in steps if "--kernel" in words]
+    assert named == ["7.3", "7.3", "6.12", "6.12"]
 
 
 def test_a_run_here(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,7 +168,7 @@ def test_a_size_that_is_not_offered(
     offered: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = [path.read_text() for path in offered.values()]
-    with pytest.raises(Failure, match="no folios of 48 KiB: --folio takes 4, 16, 64, 2048"):
+    with pytest.raises(Failure, match="no folios of 48 KiB: --folio takes 4K, 16K, 64K, 2048K"):
         folios.held_folios(48).__enter__()
     assert [path.read_text() for path in offered.values()] == before
     monkeypatch.setattr(folios, "THP", tmp_path / "nonesuch")
@@ -178,7 +178,7 @@ def test_a_size_that_is_not_offered(
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [("--folio 64 -- true", "--folio is for"), ("--functions f+ -- true", "names no functions")],
+    [("--folio 64K -- true", "--folio is for"), ("--functions f+ -- true", "names no functions")],
 )
 def test_options_that_are_refused(words: str, why: str) -> None:
     parser = Parser()

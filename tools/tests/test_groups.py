@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Failure
 from vmp.guest.kernel import Edit
-from vmp.testing import changed, faults, mutants
-from vmp.testing.guest_tests import FAULTS, GUEST, names
+from vmp.testing import changed, mutants, results
+from vmp.testing.faults import FAULTS, NEEDED
+from vmp.testing.guest_tests import GUEST, names
 from vmp.testing.results import Report
 
 OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}
@@ -64,7 +65,7 @@ def test_an_edit(tmp_path: Path) -> None:
 
 GROUPS = ("plain", "numa", "slow", "debug", "full")
 EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
-EDITS += [*faults.IDLE, faults.SLOW_AGING, faults.LEFT_BEHIND, faults.MIRROR, faults.OTHER_ABI]
+EDITS += FAULTS.values()
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
@@ -78,7 +79,7 @@ def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
     for mutant in mutants.MUTANTS:
         assert mutant.test in (debug if mutant.debug else plain | debug), mutant.name
     assert len(mutants.MUTANTS) == len({mutant.name for mutant in mutants.MUTANTS})
-    assert set(FAULTS) <= plain | debug
+    assert set(NEEDED) <= plain | debug
 
 
 def test_groups_have_all_guest_tests_but_those_of_a_full_run() -> None:
@@ -101,14 +102,31 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed.splitlines()
     assert lines[:4] == ["ok - one (1 s)", "not ok - two (0 s)", "#   it is", "#   broken"]
     assert lines[4].startswith("# group first: 0.0 min")
-    assert lines[5:7] == ["not ok - second: what its tests need", "#   no kernel"]
+    assert lines[5:7] == ["not ok - second: preparing its tests", "#   no kernel"]
     assert lines[-5].startswith("# minutes: first 0.0, second 0.0; 0.0 in all")
     assert lines[-4].startswith("# CPU minutes: ")
     assert lines[-3:] == [
         "# failed: two",
-        "# failed: second: what its tests need",
+        "# failed: second: preparing its tests",
         "1 passed, 2 failed",
     ]
+
+
+def test_how_far_a_run_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lane that takes longest tells how long, once each group has been run before."""
+    monkeypatch.setattr(results, "LAST", tmp_path / "minutes")
+    for told in ("0 of 3 groups done", "0 of 3 groups done, 5 min to go"):
+        report = Report(tmp_path / "log", [["a", "b"], ["c"]])
+        for name in "abc":
+            with report.group(name):
+                report.add(name, None)
+        assert report.finish() == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"# group a begins: {told}\n")
+        assert "# group c: 0.0 min; 3 of 3 groups done" in said
+        (tmp_path / "minutes").write_text('{"a": 2, "b": 3, "c": 4}')
 
 
 def test_no_test_is_a_failure(tmp_path: Path) -> None:

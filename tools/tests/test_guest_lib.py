@@ -112,3 +112,41 @@ def test_what_goes_on_is_waited_for(tmp_path: Path, work: str, status: int) -> N
     """
     done = bash(tmp_path, f"{LIB}kill $ticker\n{condition}\nwait_until happens")
     assert done.returncode == status
+
+
+def test_settings_are_put_back(tmp_path: Path) -> None:
+    """Whatever a test has done, and though its clean-up fails; but for what no write changes."""
+    files = {
+        "flush/policy": "[stock] batch\n",
+        "unmap/kinds": "[lazyfree] [anon] file\n",
+        "aging/kinds": "lazyfree anon file\n",
+        "vm/dirty_ratio": "20\n",
+        "vm/lowmem_reserve_ratio": "256 256 32\n",
+        "vm/compact": "1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "vm/compact").chmod(0o200)
+    script = f"""
+        . {GUEST}/session.sh
+        . {GUEST}/settings.sh
+        setting_places=({tmp_path}/{{flush,unmap,aging,vm}})
+        keep_settings
+        run_test 20 $VMP_TEST_WORK/test || echo status $?
+        restore_settings || echo not all
+    """
+    (tmp_path / "test").write_text(
+        "trap 'exit 1' EXIT\ncd ${BASH_SOURCE%/*}\n"
+        "for file in */*; do echo 'stock [batch]' >$file; done\nrm vm/dirty_ratio\n"
+    )
+    done = bash(tmp_path, script)
+    gone = f"{tmp_path}/vm/dirty_ratio was 20, and now is gone"
+    assert done.stdout == f"status 1\n{gone}\nnot all\n"
+    assert {name: (tmp_path / name).read_text() for name in files if name != "vm/dirty_ratio"} == {
+        "flush/policy": "stock\n",
+        "unmap/kinds": "lazyfree,anon\n",
+        "aging/kinds": "none\n",
+        "vm/lowmem_reserve_ratio": "256 256 32\n",
+        "vm/compact": "stock [batch]\n",
+    }

@@ -63,7 +63,8 @@ def suite(
         return guests, capsys.readouterr().out
 
     monkeypatch.setattr(guest_tests, "OUT", tmp_path)
-    monkeypatch.setattr(guest_tests, "prepare", lambda: None)
+    monkeypatch.setattr(guest_tests, "prepare", lambda _: None)
+    monkeypatch.setattr(guest_tests, "kernel_version", lambda _: None)
     monkeypatch.setattr(guest_tests, "settings", lambda *_: [])
     return run
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vmp import form
 from vmp.bench.experiment import find, names
 from vmp.bench.page import measured
 from vmp.common import REPO, Failure, Usage
@@ -17,7 +18,7 @@ from vmp.control import counters
 from vmp.demo.goals import GOALS, TITLES
 from vmp.demo.suite import judged
 from vmp.report import verdict as told
-from vmp.result import file, form, goals, metrics, significance, table
+from vmp.result import file, goals, metrics, significance, table
 from vmp.result.goals import Goal
 from vmp.result.metrics import PRIMARY, Metric
 from vmp.result.model import (
@@ -107,7 +108,7 @@ def test_of_a_gauge_the_mean_counts() -> None:
 
 
 def test_per_1000_stolen_weighs_slices_by_their_pages() -> None:
-    metric = metrics.per_stolen("flushes", "flushes", "x")
+    metric = metrics.metric("flushes_per_1000", "flushes", "x / stolen", 1000)
     slices = [
         {"x": 10, "vmstat.pgsteal_anon": 900, "vmstat.pgsteal_file": 100},
         {"x": 80, "vmstat.pgsteal_anon": 2000, "vmstat.pgsteal_file": 0},
@@ -137,7 +138,7 @@ def test_percentiles_are_nearest_ranks() -> None:
 
 def test_stalls_of_all_slices_are_pooled() -> None:
     slices = [Slice("A", {"seconds": 1}, times).values() for times in ((3000, 1000), (), (9,))]
-    rows = {row.key: row for row in metrics.stall_rows()}
+    rows = {row.key: row for row in metrics.sections({"stall_us"})[metrics.STALLS]}
     assert rows["stall_p50_ms"].value(slices) == 1
     assert rows["stall_longest_ms"].value(slices) == 3
     assert rows["stall_p99_ms"].value(slices[1:2]) is None
@@ -644,3 +645,13 @@ def test_a_goal_holds(kind: str, limit: float, values: tuple[float, float], hold
     assert goal.told(row).startswith(f"  goal {'reached' if holds else 'not reached'}: what: ")
     assert not goal.holds(Row("x", "x", None, None))
     assert "- with A, - with B" in goal.told(Row("x", "x", None, None))
+
+
+def test_slices_that_are_added_make_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    pieces = tuple(Slice(side, {"x": number}, (1.5,), number) for number, side in enumerate("ABBA"))
+    run = Result(Settings("a", "b", "", None, 1), {"kernel": "6", "lru": "x", "cpus": 1}, pieces)
+    path.write_text(file.run_text(replace(run, slices=pieces[:1]), summary=False))
+    for piece in pieces[1:]:
+        file.append_slice(path, piece)
+    assert path.read_text() == file.run_text(run, summary=False)

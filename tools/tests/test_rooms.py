@@ -5,18 +5,20 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from vmp.common import REPO, VERSION
+from vmp.livepatch.install import INSTALL, UNINSTALL
 from vmp.testing.pages import MAN, explained, heads, pages, with_heads
 from vmp.vmscanctl import COMMANDS
 
 PACKAGE = REPO / "tools" / "vmp"
 # From the lowest floor up; those on one floor know nothing of each other.
 FLOORS = (
-    {"common"},
+    {"common", "form"},
     {"control", "guest"},
     {"result"},
     {"ab", "doctor"},
@@ -28,24 +30,36 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Return the rooms that a file imports from."""
+    """Return the modules that a file imports, in its functions, too."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        for name in names:
-            if name.startswith("vmp."):
-                yield name.split(".")[1]
+        yield from names
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.name)
 def test_a_room_imports_from_lower_floors_only(path: Path) -> None:
     room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    above = {other for other in imports(path) if other != room and FLOOR[other] >= FLOOR[room]}
-    assert not above
+    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("vmp.")}
+    assert not {other for other in rooms - {room} if FLOOR[other] >= FLOOR[room]}
 
 
-def test_vmscanctl_starts_without_what_builds_kernels() -> None:
-    code = "import sys, vmp.vmscanctl; sys.exit('vmp.guest' in sys.modules)"
+def test_what_is_installed_imports_nothing_that_is_not() -> None:
+    """Which is its own packages, the standard library, and libraries that pip is told of."""
+    tools = PACKAGE.parent
+    project = tomllib.loads((tools / "pyproject.toml").read_text())
+    packages = project["tool"]["setuptools"]["packages"]
+    files = [path for name in packages for path in (tools / name.replace(".", "/")).glob("*.py")]
+    ours = {".".join(path.relative_to(tools).with_suffix("").parts) for path in files}
+    extra = project["project"]["optional-dependencies"]["report"]
+    others = sys.stdlib_module_names | {library.partition("=")[0] for library in extra}
+    for path in (*files, tools / "debian" / "run-vmscanctl"):
+        found = {name for name in imports(path) if name.partition(".")[0] not in others}
+        assert not found - ours - (set(packages) - {"vmp"}), path
+
+
+def test_a_checkouts_vmscanctl_starts_without_what_builds_kernels() -> None:
+    code = "import sys, vmp.livepatch.install; sys.exit('vmp.guest' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True)
 
 
@@ -63,4 +77,5 @@ def test_a_man_page_explains_the_options_of_the_parsers(page: Path) -> None:
 
 def test_vmscanctls_man_page_names_its_commands() -> None:
     text = (MAN / "vmscanctl.1").read_text()
-    assert set(re.findall(r"^\.B vmscanctl (\w+)$", text, re.MULTILINE)) == set(COMMANDS)
+    named = set(re.findall(r"^\.B vmscanctl (\w+)$", text, re.MULTILINE))
+    assert named == {*COMMANDS, INSTALL.name, UNINSTALL.name}

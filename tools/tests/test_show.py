@@ -200,7 +200,7 @@ def test_top_tells_flushes_and_waits() -> None:
     lines = list(watch.summary(watch.Tick(2.0, counted), True))
     assert lines[0].startswith("Pages a second: stolen 1,000 (anon 750, file 250), scanned")
     assert lines[1] == (
-        "Per 1,000 stolen: 20 remote TLB flushes of reclaim; 5.0 throttled waits, 25 ms"
+        "Per 1,000 stolen: 20 remote TLB flushes of reclaim; 5 throttled waits, 25 ms"
     )
     tick = watch.Tick(2.0, counted)
     assert "450 remote TLB flushes of all tasks" in list(watch.summary(tick, False))[1]

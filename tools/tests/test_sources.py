@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from vmp.common import Failure
-from vmp.guest import sources
-from vmp.guest.kernel import name_kernel
-from vmp.guest.sources import DEFAULT, Version, find_version, newest, versions
+from vmp.guest import kernel, sources
+from vmp.guest.kernel import decide
+from vmp.guest.sources import DEFAULT, Version, asked, find_version, newest, versions
 
 # A machine without a network: apt-cache knows the lists below, and all else fails.
 MADISON = """\
@@ -71,12 +71,20 @@ def test_a_version_names_its_package() -> None:
     assert version.deb.name == "linux-source-7.3_7.3.4-1~bpo13+1_all.deb"
 
 
-def test_the_newest_and_what_stands_for_it(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_version(None) == find_version(DEFAULT) == find_version("6.12.117-1~deb12u1")
-    monkeypatch.setenv(sources.NAMED, "6.12.107")
-    assert find_version(None).point == "6.12.107"
-    monkeypatch.setenv(sources.NAMED, "")
-    assert find_version(None).point == "6.12.117"
+def test_the_newest_of_a_series(machine: Path) -> None:
+    assert find_version(DEFAULT) == find_version("6.12.117-1~deb12u1")
+    assert find_version(DEFAULT).point == "6.12.117"
+
+
+@pytest.mark.parametrize(
+    ("given", "shell", "meant"),
+    [("7.3", "6.12.107", "7.3"), (None, "6.12.107", "6.12.107"), (None, "", DEFAULT)],
+)
+def test_the_command_line_counts_before_the_shell(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, shell: str, meant: str
+) -> None:
+    monkeypatch.setenv(sources.NAMED, shell)
+    assert asked(given) == meant
 
 
 def release(machine: Path) -> None:
@@ -85,34 +93,25 @@ def release(machine: Path) -> None:
         print(f"linux-source-{DEFAULT} | 6.12.118-1 | trixie", file=madison)
 
 
-@pytest.mark.parametrize("name", [None, DEFAULT])
 def test_a_run_decides_once_what_a_series_means(
-    machine: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str | None,
+    machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(sources.NAMED, "")
-    name_kernel(name)
-    assert os.environ[sources.NAMED] == "6.12.117"
+    decided = decide(DEFAULT)
+    assert decided == "6.12.117"
     assert capsys.readouterr().err == "kernel: 6.12 is 6.12.117\n"
     release(machine)
     versions.cache_clear()
     assert find_version(DEFAULT).point == "6.12.117"
     new_process()
-    assert find_version(None).point == "6.12.117"
-    name_kernel(None)  # as a tool does that another one runs
-    assert find_version(None).point == "6.12.117"
+    assert decide(decided) == find_version(decided).point == decided  # in a tool that it runs
     assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["6.12.107", "6.12.107-1"])
 def test_a_release_that_is_named_is_meant(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+    machine: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    monkeypatch.setenv(sources.NAMED, "7.3")
-    name_kernel(name)
-    assert os.environ[sources.NAMED] == name
+    assert decide(name) == name
     assert not capsys.readouterr().err
 
 
@@ -158,3 +157,24 @@ def test_a_release_without_hooks_can_be_tried(machine: Path) -> None:
     assert find_version("99.1", hooked=False).point == "99.1.2"
     with pytest.raises(Failure, match="no hooks"):
         find_version("99.1")
+
+
+def test_how_far_a_build_is(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the last whole build; one that goes on with objects that are there is none."""
+    monkeypatch.setattr(kernel, "STEPS", machine / "steps")
+    monkeypatch.setattr(kernel, "USUAL", {"plain": 3})
+    for total, objects in ((3, 0), (2, 1), (2, 2)):
+        (machine / f"{objects}.o").write_text("")
+        progress = kernel.Progress("x", "plain", machine / "nothing" if not objects else machine)
+        assert (progress.total, progress.before) == (total, objects and objects + 1)
+        progress.line("  CC      mm/vmscan.o\n")
+        progress.show("", "\n")
+        said = capsys.readouterr().err
+        assert said.startswith("kernel: x: 1 steps, 0:0")
+        assert (" to go" in said) == (not objects)
+        progress.line("  AR      mm/built-in.a\n")
+        progress.finish()
+        assert capsys.readouterr().err.startswith("kernel: x: 2 steps, 0:0")
+    assert (machine / "steps" / "plain").read_text() == "2"

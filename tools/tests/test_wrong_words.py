@@ -19,6 +19,7 @@ from vmp.common import (
     parse_positive_duration,
     run_command,
 )
+from vmp.livepatch.install import INSTALL, UNINSTALL
 from vmp.testing.pages import OWN_PAGE, TOOLS, parser_of
 from vmp.vmscanctl import COMMANDS, entry, make_parser
 
@@ -29,6 +30,7 @@ SIZES = ("8000", "0", "0M", "-1M", "M", "nan", "1.5G", "64X", "")
 SETTINGS = ("flush", "=batch", "flush=", ",", "flush=batch,,")
 # Of options whose values are texts, by what --help calls these.
 TEXTS = {"SIZE": SIZES, "SETTINGS": SETTINGS, "SIZE[:IOPS]": SIZES, "KIND,...|none": ("all", "")}
+INSTALLERS = (INSTALL, UNINSTALL)
 Line = tuple[str, ...]
 Lines = Iterator[Line]
 OTHERS = {tool.name: tool for tool in (*TOOLS, *(COMMANDS[name] for name in OWN_PAGE))}
@@ -76,7 +78,7 @@ def spoil(rng: random.Random, parser: Parser) -> str:
 def wrong_lines() -> Lines:
     """Return lines that are wrong, of each tool and of each command in turn."""
     rng = random.Random(SEED)
-    known = list(parsers(("vmscanctl",), make_parser()))
+    known = list(parsers(("vmscanctl",), make_parser([*COMMANDS.values(), *INSTALLERS])))
     for command in OTHERS.values():
         known += parsers((command.name,), parser_of(command))
     for number in range(LINES):
@@ -104,7 +106,7 @@ def nothing_begins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def status_of(words: Line, monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.setattr(sys, "argv", list(words))
     with pytest.raises(SystemExit) as ended:
-        run_command(OTHERS[words[0]]) if words[0] in OTHERS else entry()
+        run_command(OTHERS[words[0]]) if words[0] in OTHERS else entry(*INSTALLERS)
     return ended.value.code
 
 

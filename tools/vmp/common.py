@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,11 @@ def sources(name: str) -> Path:
     if not path.is_dir():
         raise Failure(f"there is no tools/{name} here: run this from a checkout of vmscan-policy")
     return path
+
+
+def read_data(module: str) -> dict[str, Any]:
+    """Return the data beside a module, whose __file__ is given, in a file of its name."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text())
 
 
 def result_file(name: str) -> Path:

@@ -3,7 +3,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import vmp.ab.command
@@ -16,13 +16,6 @@ import vmp.report.command
 import vmp.report.shark
 from vmp.common import Command, Failure, Parser, Usage, parse, run_command, run_tool
 from vmp.control.debugfs import Assignment, Control, locate, parse_assignments
-
-try:
-    from vmp.livepatch.install import INSTALL, UNINSTALL
-
-    OF_A_CHECKOUT: tuple[Command, ...] = (INSTALL, UNINSTALL)
-except ImportError:  # installed without what they build from
-    OF_A_CHECKOUT = ()
 
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
 
@@ -84,35 +77,38 @@ COMMANDS = {
         vmp.record.command.COMMAND,
         vmp.report.command.COMMAND,
         vmp.report.shark.COMMAND,
-        *OF_A_CHECKOUT,
     )
 }  # fmt: skip
 OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --
 
 
-def make_parser(commands: Mapping[str, Command] = COMMANDS) -> Parser:
+def make_parser(commands: Iterable[Command]) -> Parser:
     """Return the parser of the whole command line, with these commands."""
     parser = Parser(prog="vmscanctl", description=__doc__, epilog=EPILOG)
     choices = parser.add_subparsers(dest="chosen", required=True, metavar="COMMAND")
-    for name, command in commands.items():
+    for command in commands:
         what = command.what[0].lower() + command.what[1:].rstrip(".")
-        command.arguments(choices.add_parser(name, help=what, description=command.what))
+        command.arguments(choices.add_parser(command.name, help=what, description=command.what))
     return parser
 
 
-def main() -> int:
+def main(commands: Mapping[str, Command]) -> int:
     """Do what the command line asks for."""
-    parser = make_parser()
+    parser = make_parser(commands.values())
     args = parse(parser, sys.argv[1:])
     if args.command and args.chosen not in OF_A_COMMAND:
-        raise Usage(f"{args.chosen} runs no command: leave out what is behind --")
-    return COMMANDS[args.chosen].run(args)
+        raise Usage(f"{args.chosen} runs no command: leave out -- and all behind it")
+    return commands[args.chosen].run(args)
 
 
-def entry() -> None:
-    """Be the program, or in a checkout the one command that it was called by the name of."""
+def entry(*of_a_checkout: Command) -> None:
+    """Be the program, or in a checkout the one command that it was called by the name of.
+
+    `of_a_checkout` are commands whose code is not installed with this.
+    """
+    commands = COMMANDS | {command.name: command for command in of_a_checkout}
     called = Path(sys.argv[0]).name
-    if called in COMMANDS:
-        run_command(COMMANDS[called])
-    asked = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    run_tool("vmscanctl", main, asked.failed if asked else 1)
+    if called in commands:
+        run_command(commands[called])
+    asked = commands.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    run_tool("vmscanctl", lambda: main(commands), asked.failed if asked else 1)

@@ -533,12 +533,7 @@ load_end() {
 	rm "$WORK/load"
 }
 
-floor_before=$(<"$POLICY/scan/floor")
-defrag_before=$(chosen "$THP/defrag")
-limits_before="$(</proc/sys/vm/dirty_ratio) $(</proc/sys/vm/dirty_background_ratio)"
-swappiness_before=$(</proc/sys/vm/swappiness)
-
-# Leave the guest as the test found it, whatever it did.
+# Take away what the test has made, whatever it did. Its settings are put back after it.
 clean_up() {
 	clean_up_begins
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
@@ -547,25 +542,6 @@ clean_up() {
 	swap_remove
 	slow_remove
 	fs_remove
-	# shellcheck disable=SC2086 # two words
-	set_dirty_limits $limits_before
-	echo "$swappiness_before" >/proc/sys/vm/swappiness
-	set_policy stock
-	set_scan stock continue
-	set_throttle stock stock
-	set_rmap unmap stock
-	set_rmap young stock
-	set_kinds lazyfree,anon,file
-	large_set never never
-	echo "$defrag_before" >"$THP/defrag"
-	set_dirty_gen second-youngest
-	set_scan_batch 64
-	set_scan_floor "$floor_before"
-	echo 0 >"$POLICY/bypass"
-	echo 0 >"$POLICY/flush/observe"
-	set_max_folios 64
-	set_span 1
-	set_lru mglru
 	exit "$ended"
 }
 

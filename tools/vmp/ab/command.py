@@ -17,7 +17,7 @@ from typing import Any
 
 from vmp.ab.cgroup import Cgroup, Memcg, existing
 from vmp.ab.disk import mounted
-from vmp.ab.folios import DEFAULT_KIB, held_folios
+from vmp.ab.folios import DEFAULT_SIZE, held_folios
 from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
@@ -28,7 +28,6 @@ from vmp.common import (
     Failure,
     Parser,
     Usage,
-    parse_count,
     parse_duration,
     parse_positive_duration,
     parse_size,
@@ -37,8 +36,8 @@ from vmp.common import (
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
-from vmp.result.file import check_writable, run_text, write
-from vmp.result.form import number, percent
+from vmp.form import number, percent, to_go
+from vmp.result.file import append_slice, check_writable, run_text, write
 from vmp.result.metrics import sections
 from vmp.result.model import Result, Settings, Slice, asked, difference, slice_order
 from vmp.result.table import render, turnover
@@ -75,7 +74,10 @@ def complete(
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is to do: the command line, checked. Sizes are in bytes, times in seconds."""
+    """What a run is to do: the command line, checked.
+
+    Sizes are in bytes but where told, times in seconds.
+    """
 
     a: list[Assignment]
     b: list[Assignment]
@@ -85,7 +87,7 @@ class Plan:
     memory: int | None
     zram: int | None
     functions: list[tuple[str, ...]]
-    folio: int
+    folio: int  # KiB
     disk: Path | None
     progress: Path | None
     progress_command: str | None
@@ -272,8 +274,6 @@ class Run:
             say(sentence)
         slices: list[Slice] = []
         for index, side in enumerate(order, 1):
-            if index % 10 == 1 and not sys.stderr.isatty():
-                say(f"slice {index} of {len(order)}")
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
                 time.sleep(self.plan.settle)
@@ -283,19 +283,23 @@ class Run:
             ended = "" if index == len(order) else "it was killed"
             self.result = replace(result, slices=tuple(slices), lacks=lacks, ended=ended)
             self.save(summary=not ended)
-            if sys.stderr.isatty():
+            if sys.stderr.isatty() or index % 10 == 0 or index == 1:
                 say(progress_line(self.result, self.plan))
 
     def save(self, *, summary: bool) -> None:
         """Write the result to its file; what hinders that is told once, and the run goes on."""
         if not self.plan.json or not self.result or (special(self.plan.json) and not summary):
             return
+        path, slices = self.plan.json, self.result.slices
         try:
-            write({self.plan.json: run_text(self.result, summary=summary)})
+            if summary or self.unsaved or len(slices) == 1:
+                write({path: run_text(self.result, summary=summary)})
+            else:
+                append_slice(path, slices[-1])
             self.unsaved = ""
         except (Failure, OSError) as error:
             if not self.unsaved:
-                say(f"{error}: the run goes on, the table will have what is measured")
+                say(f"{error}: the run goes on, and prints its table at the end")
             self.unsaved = str(error)
 
     def environment(self) -> dict[str, Any]:
@@ -341,7 +345,7 @@ class Run:
             self.wait_for_reclaim(memcg)
             result = Result(plan.settings(memcg.limit(), command), self.environment())
             self.measure(memcg, sides, result)
-            say("done, restoring what was there before")
+            say("done, restoring the former settings")
 
     def end(self, why: str) -> None:
         """Keep what an incomplete run has found, and say why it ended."""
@@ -361,17 +365,16 @@ def special(path: Path) -> bool:
 
 
 def progress_line(result: Result, plan: Plan) -> str:
-    """Return what a terminal is told after a slice: the primary figures, and how far the run is."""
+    """Return what is told after a slice: the primary figures, and how far the run is."""
     done, count = len(result.slices), len(plan.order())
-    left = (count - done) * (plan.seconds + plan.settle / 2)
+    left = to_go((count - done) * (plan.seconds + plan.settle / 2))
     a, b = result.side("A"), result.side("B")
     figures = []
     for metric, label in asked(result.settings.primary, [*a, *b]).values():
         before, after = metric.value(a), metric.value(b)
         change = percent(difference(before, after)[1])
         figures.append(f"{label}: A {number(before)}, B {number(after)} ({change})")
-    to_go = f"{left / 60:.0f} min" if left >= 100 else f"{left:.0f} s"
-    return "; ".join([f"slice {done} of {count}, {to_go} to go", *figures])
+    return "; ".join([f"slice {done} of {count}, {left}", *figures])
 
 
 def row_keys(stalls: bool) -> set[str]:
@@ -448,15 +451,8 @@ def arguments(parser: Parser) -> None:
     names = ", ".join(WORKLOADS)
     add("--a", metavar="SETTINGS", default="flush=stock", help="side A (flush=stock)")
     add("--b", metavar="SETTINGS", help="side B (flush=batch)")
-    add(
-        "--aa",
-        metavar="RUNS",
-        type=int,
-        nargs="?",
-        const=1,
-        help="side B is A again, in so many runs, one after the other (1): what is marked by "
-        "chance?",
-    )
+    add("--aa", metavar="RUNS", type=int, nargs="?", const=1,
+        help="compare A with itself, in so many runs (1): shows marks by chance alone")  # fmt: skip
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
     add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
@@ -469,20 +465,15 @@ def arguments(parser: Parser) -> None:
     add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
     add("--lru", choices=("mglru", "classic", "keep"), default="keep", help="LRU to use (keep)")
     add("--zram", metavar="SIZE", help="swap to a zram device, made for the run")
-    add("--stalls", action="store_true", help="measure how long reclaim holds tasks up")
-    add(
-        "--folio",
-        metavar="KIB",
-        type=parse_count,
-        help=f"size of folios of large-* ({DEFAULT_KIB})",
-    )
-    add("--functions", metavar="NAMES", default="", help="count calls of kernel functions: A,B+C")
+    add("--stalls", action="store_true", help="measure how long tasks wait in reclaim")
+    add("--folio", metavar="SIZE", help=f"size of folios of the workloads large-* ({DEFAULT_SIZE})")
+    add("--functions", metavar="NAMES", default="", help="count functions' calls and time: A,B+C")
     add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
-    add("--list-figures", action="store_true", help="print the keys of all figures, and end")
-    add("--primary", metavar="KEYS", help="figures asked for, by their keys in the JSON: A,B")
-    add("--progress", metavar="FILE", type=Path, help="file in which the workload counts")
-    add("--progress-command", metavar="CMD", help="prints how much the workload has done")
-    add("--cgroup", metavar="PATH", help="measure what runs there, and change nothing in it")
+    add("--list-figures", action="store_true", help="print all figures with their keys, and exit")
+    add("--primary", metavar="KEYS", help="figures to decide on: A,B; see --list-figures")
+    add("--progress", metavar="FILE", type=Path, help="file that ends in the count of operations")
+    add("--progress-command", metavar="CMD", help="prints the count of operations so far")
+    add("--cgroup", metavar="PATH", help="measure the tasks there; its limits stay as they are")
     add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
     add("command", metavar="CMD", nargs="*", help="the workload's command line")
 
@@ -516,7 +507,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
             memory=None if args.cgroup or memory is None else parse_size(memory),
             zram=None if args.zram is None else parse_size(args.zram),
             functions=parse_functions(args.functions),
-            folio=args.folio or DEFAULT_KIB,
+            folio=parse_size(args.folio or DEFAULT_SIZE) >> 10,
             disk=args.disk or (DEFAULT_DISK if workload.disk else None),
             progress=args.progress,
             progress_command=args.progress_command,

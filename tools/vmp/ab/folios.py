@@ -9,7 +9,7 @@ from vmp.common import Failure
 from vmp.control.debugfs import parse_choices
 
 THP = Path("/sys/kernel/mm/transparent_hugepage")
-DEFAULT_KIB = 64
+DEFAULT_SIZE = "64K"
 PAGE_KIB = 4
 CHOSEN = "always"
 
@@ -28,7 +28,7 @@ def held_folios(kib: int) -> Iterator[None]:
     """
     found = sizes()
     if kib not in (*found, PAGE_KIB):
-        offered = ", ".join(map(str, sorted({PAGE_KIB, *found})))
+        offered = ", ".join(f"{size}K" for size in sorted({PAGE_KIB, *found}))
         lacks = "" if found else ", for it lacks transparent huge pages"
         raise Failure(f"this kernel makes no folios of {kib} KiB: --folio takes {offered}{lacks}")
     before = {path: parse_choices(path.read_text())[0] or "never" for path in found.values()}

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The workloads that ab knows, as data."""
+"""The workloads that ab knows, from workloads.toml."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from vmp.common import CACHE, run, sources
+from vmp.common import CACHE, read_data, run, sources
 from vmp.control.counters import parse_progress
 
 PROGRAMS = CACHE / "workloads"
@@ -19,13 +21,6 @@ ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all,unmap
 # Fields of fio's terse output, version 3: KiB read and KiB written so far.
 FIO_VERSION, FIO_READ, FIO_WRITTEN = 0, 5, 46
 FIO_BLOCK = 4  # KiB
-
-# Makes the file $0, then becomes fio. A file that fio made would not be in the page cache, and a
-# slow disk takes minutes to fill that until reclaim starts.
-LAID_OUT_FIO = (
-    'dd if=/dev/zero of="$0" bs=1M count=384 conv=fsync status=none && '
-    'exec fio --filename="$0" "$@"'
-)
 
 
 def fio_operations(text: str) -> float | None:
@@ -71,102 +66,22 @@ class Workload:
         return words
 
 
-def pressure(options: str, title: str, memory: str, primary: tuple[str, ...]) -> Workload:
-    """Return a workload of the program pressure, on a disk and without swap."""
-    command = f"{{programs}}/pressure --file {{directory}}/file {options} --progress {{progress}}"
+FORMS = {"count": parse_progress, "fio": fio_operations}
+
+
+def workload(
+    command: str, progress: str = "", primary: Sequence[str] = (), **more: Any
+) -> Workload:
+    """Return the workload that a table of the file describes."""
     return Workload(
-        command=tuple(command.split()),
-        program="make",
-        title=title,
-        memory=memory,
-        swap="none",
-        disk="ext4",
-        progress=parse_progress,
-        primary=primary,
+        tuple(shlex.split(command)),
+        progress=FORMS.get(progress),
+        primary=tuple(primary) or Workload.primary,
+        **more,
     )
 
 
-def large(kind: str, options: str, title: str, swap: str = "any", limit: str = "") -> Workload:
-    """Return a workload of the program large; `limit` is that of memory, '' to page out itself."""
-    command = f"{{programs}}/large --kind {kind} {options} --folio {{folio}} --progress"
-    return Workload(
-        command=(*command.split(), "{progress}", *(["--limit"] if limit else [])),
-        program="make",
-        title=title,
-        memory=limit or "512M",
-        swap=swap,
-        disk="xfs" if kind == "file" else "",
-        progress=parse_progress,
-        pages_out=not limit,
-        primary=("instructions_per_1000",),
-    )
-
-
-WORKLOADS = {
-    "vm": Workload(
-        command=tuple("stress-ng --vm 4 --vm-bytes 256M --vm-keep".split()),
-        swap="needed",
-    ),
-    "threads": Workload(
-        command=(
-            *"{programs}/threads --threads 8 --size {twice} --progress".split(),
-            "{progress}",
-        ),
-        program="make",
-        title="threads: 8 of one process, writing at random to twice the limit",
-        primary=("reclaim_flushes_per_1000", "reclaim_ipis_per_1000"),
-        swap="needed",
-        progress=parse_progress,
-    ),
-    "pressure": pressure(
-        "--file-size 180M --readers 8 --anon-size 300M --threads 8",
-        title="pressure: 8 readers of 180 MiB, 8 threads filling 300 MiB",
-        memory="384M",
-        primary=("scanned_per_stolen", "refault_file_per_operation", "total_wait_ms_per_1000"),
-    ),
-    "processes": pressure(
-        "--file-size 256M --readers 1 --pause 3000 --threads 0 --sleepers 800",
-        title="processes: a reader of 256 MiB beside 800 processes that sleep",
-        memory="128M",
-        primary=("scanned_per_stolen", "stall_p99_ms"),
-    ),
-    "zipf": Workload(
-        command=(
-            *("sh", "-c", LAID_OUT_FIO, "{directory}/file"),
-            *"--name=zipf --size=384M --numjobs=4 --direct=0 --invalidate=0".split(),
-            *"--rw=randrw --rwmixread=95 --bs=4k".split(),
-            *"--ioengine=psync --random_distribution=zipf:1.1 --time_based --runtime=30d".split(),
-            *"--group_reporting --status-interval=200ms".split(),
-            *"--output-format=terse --terse-version=3 --output={progress}".split(),
-        ),
-        program="fio",
-        title="fio zipf:1.1 on 384 MiB, 95 % reads, 4 jobs",
-        memory="128M",
-        swap="none",
-        disk="ext4",
-        progress=fio_operations,
-        primary=("refault_file_per_operation", "scanned_per_stolen"),
-    ),
-    "large-lazyfree": large("lazyfree", "", "large folios of 16 MiB, MADV_FREE, MADV_PAGEOUT"),
-    "large-anon": large("anon", "", "large folios of 16 MiB, written, MADV_PAGEOUT", "needed"),
-    "large-file": large(
-        "file", "--file {directory}/file", "large folios of a file of 16 MiB, mapped, MADV_PAGEOUT"
-    ),
-    "large-file-limit": large(
-        "file",
-        "--file {directory}/file --size 64",
-        "large folios of a file of 64 MiB, mapped, written and read",
-        limit="32M",
-    ),
-    "small-writes": Workload(
-        command=tuple("{programs}/writes --progress {progress}".split()),
-        program="make",
-        title="writes of 1 KiB to 64 KiB of a file in memory",
-        progress=parse_progress,
-        pages_out=True,
-        primary=("instructions_per_1000",),
-    ),
-}
+WORKLOADS = {name: workload(**table) for name, table in read_data(__file__).items()}
 
 
 def build_programs() -> Path:

@@ -3,7 +3,6 @@
 
 import argparse
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -15,8 +14,9 @@ from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
-from vmp.guest.kernel import name_kernel
-from vmp.guest.sources import KERNEL_HELP, NAMED
+from vmp.form import to_go
+from vmp.guest.kernel import decide
+from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.steps import measure, step
 from vmp.result.file import load_results, load_run, results_document
 from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
@@ -119,8 +119,8 @@ def run_here(experiment: Experiment, disk: str) -> Path:
 
 def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     """Run an experiment in a guest with that kernel."""
-    name_kernel(kernel)
-    step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module"], tool=TOOL)
+    named = ["--kernel", decide(kernel)]
+    step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module", *named], tool=TOOL)
     paths = files(experiment, Path(kernel).name)
     runs = {
         path: f"{shlex.join(words(experiment, run, str(path), None))} >/dev/null"
@@ -128,7 +128,7 @@ def run_in_guest(experiment: Experiment, kernel: str) -> Path:
     }
     what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
     timeout = SLOWER * 60 * experiment.minutes
-    measure(what, shlex.split(experiment.emulated.vm), runs, timeout, TOOL)
+    measure(what, [*named, *shlex.split(experiment.emulated.vm)], runs, timeout, TOOL)
     return save(experiment, paths, f"--kernel {kernel}", None)
 
 
@@ -141,12 +141,17 @@ def show(_args: argparse.Namespace) -> int:
     return 0
 
 
-def run_one(experiment: Experiment, args: argparse.Namespace, named: str | None) -> None:
-    """Run an experiment, on each kernel that it is about if none is `named`; print its page."""
+def kernels(experiment: Experiment, args: argparse.Namespace) -> list[str]:
+    """Return the kernels of an experiment's guests: one that is asked for, or its own."""
+    return list(dict.fromkeys(asked(args.kernel, default) for default in experiment.kernels))
+
+
+def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
+    """Run an experiment, on each kernel that it is about if none is asked for; print its page."""
     if args.here:
         saved = [run_here(experiment, args.disk or "")]
     else:
-        saved = [run_in_guest(experiment, v) for v in ([named] if named else experiment.kernels)]
+        saved = [run_in_guest(experiment, kernel) for kernel in kernels(experiment, args)]
     print(render(find(experiment.name), [load_results(path) for path in saved]))
     print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
 
@@ -168,12 +173,14 @@ def run_all(args: argparse.Namespace) -> int:
             raise Usage(f"{experiment.name} works on a blank disk: name one with --disk")
     if args.here:
         locate()
-    # Before an experiment names one of its own.
-    named = args.kernel or os.environ.get(NAMED)
     failed = []
-    for experiment in wanted:
+    for number, experiment in enumerate(wanted, 1):
+        if len(wanted) > 1:
+            left = sum(each.minutes * len(kernels(each, args)) for each in wanted[number - 1 :])
+            told = "" if args.here else f", {to_go(60 * left)}"
+            print(f"{TOOL}: {number} of {len(wanted)}{told}: {experiment.name}", file=sys.stderr)
         try:
-            run_one(experiment, args, named)
+            run_one(experiment, args)
         except Failure as failure:
             print(f"{TOOL}: {failure}", file=sys.stderr, flush=True)
             failed.append(experiment.name)
@@ -198,9 +205,9 @@ def make_pages(args: argparse.Namespace) -> int:
 def arguments(parser: Parser) -> None:
     """Tell the parser what bench takes."""
     commands = parser.add_subparsers(dest="do", metavar="COMMAND", required=True)
-    add = commands.add_parser("list", help="name the experiments")
+    add = commands.add_parser("list", help="list the experiments")
     add.set_defaults(run=show)
-    add = commands.add_parser("run", help="run experiments, all if none is named")
+    add = commands.add_parser("run", help="run experiments; without a name, all of them")
     add.add_argument("name", metavar="NAME", nargs="*", help="an experiment")
     add.add_argument("--kernel", metavar="V", help=f"{KERNEL_HELP}, for the guest")
     add.add_argument(
@@ -212,7 +219,7 @@ def arguments(parser: Parser) -> None:
     )
     add.set_defaults(run=run_all)
     add = commands.add_parser("page", help="write the pages of results to docs/results")
-    add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="what run has saved")
+    add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="a file that `run` saved")
     add.set_defaults(run=make_pages)
     parser.epilog = (
         "Real services come from Debian's packages, which `tools/setup --bench` installs: "

@@ -4,7 +4,7 @@
 from textwrap import fill
 
 from vmp.bench.experiment import Experiment, Figure
-from vmp.result.form import interval, number, percent
+from vmp.form import interval, number, percent
 from vmp.result.goals import CANNOT, rule, verdict
 from vmp.result.metrics import Values
 from vmp.result.model import Result, Results, Row, judge

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from vmp.common import Command, Failure, Parser, Usage, parse_count, parse_positive_duration
 from vmp.control.counters import VMSTAT, parse_pairs
 from vmp.control.debugfs import Control, locate
+from vmp.form import number
 
 Counted = dict[str, dict[str, int]]  # by point and name; those of /proc/vmstat as `vmstat`
 MARKS = ("largest", "longest")  # highest so far: they have no rate
@@ -105,11 +106,6 @@ def follow(control: Control, args: argparse.Namespace) -> int:
             print(*found or [f"{at:10.3f} nothing"], sep="\n")
         sys.stdout.flush()
     return 0
-
-
-def number(value: float) -> str:
-    """Return a figure, with a place behind the point where it is small."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def per_thousand(value: float, stolen: int) -> str:

@@ -2,7 +2,6 @@
 """The demo: one load, the policy switched while it runs, on Debian's own kernel."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,8 +14,8 @@ from vmp.demo import machine, suite, told
 from vmp.demo.goals import THREADS
 from vmp.demo.page import page
 from vmp.guest.hooks import series_names
-from vmp.guest.kernel import name_kernel
-from vmp.guest.sources import DEFAULT, KERNEL_HELP, NAMED
+from vmp.guest.kernel import decide
+from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.steps import step
 from vmp.guest.stock import FLAVOUR, Stock, fetch, offered
 from vmp.guest.trial import original_files
@@ -79,11 +78,14 @@ def prepare_stock(name: str, out: Path) -> list[str]:
     return machine.boot(kernel, out / INITRAMFS, out / CONSOLE)
 
 
-def prepare_built(name: str | None) -> list[str]:
+def prepare_built(name: str) -> list[str]:
     """Return the command of a guest with a kernel that is built here, hooks and all."""
-    name_kernel(name)
+    kernel = ["--kernel", decide(name)]
     step("installing what the build of a kernel needs", ["tools/setup"])
-    step("building kernel and module, half an hour the first time", ["tools/kernel", "module"])
+    step(
+        "building kernel and module, half an hour the first time",
+        ["tools/kernel", "module", *kernel],
+    )
     size = ["--cpus", str(machine.HARDWARE.cpus), "--memory", machine.HARDWARE.memory]
     told_status = ["sh", "-c", f'"$@"; echo "{machine.ENDED}$?"', "sh"]
     return [
@@ -99,12 +101,11 @@ def prepare_built(name: str | None) -> list[str]:
     ]
 
 
-def prepare(name: str | None, out: Path) -> list[str]:
+def prepare(name: str, out: Path) -> list[str]:
     """Return the command of the guest; says so if it is not Debian's kernel."""
-    wanted = name or os.environ.get(NAMED) or DEFAULT
-    if "/" not in wanted:
+    if "/" not in name:
         try:
-            return prepare_stock(wanted, out)
+            return prepare_stock(name, out)
         except NoStock as reason:
             print(f"demo: {reason}: a kernel is built instead", file=sys.stderr, flush=True)
     return prepare_built(name)
@@ -147,12 +148,12 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Get a kernel, run the guest, print the verdict."""
     if args.all:
-        return suite.run(args.kernel)
+        return suite.run(asked(args.kernel))
     out = OUT / time.strftime("demo-%Y%m%d-%H%M%S")
     out.mkdir(parents=True)
     parts: list[Result] = []
     try:
-        command = prepare(args.kernel, out)
+        command = prepare(asked(args.kernel), out)
         with timed("5 of 5: booting, and measuring slices of 2 s; about a minute"):
             measure(command, parts)
         if (out / CONSOLE).exists():

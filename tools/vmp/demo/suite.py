@@ -8,7 +8,7 @@ from textwrap import fill
 
 from vmp.common import OUT, REPO
 from vmp.demo.goals import GOALS, LARGE, LARGE_POINTS, TITLES, commands, counted, recorded
-from vmp.guest.kernel import name_kernel
+from vmp.guest.kernel import decide
 from vmp.guest.offered import policies
 from vmp.guest.steps import measure, step
 from vmp.result.file import load_run
@@ -62,20 +62,23 @@ def closing(held: list[bool], first: Result, *, large: bool) -> str:
     return f"{fill(text, 100)}\n{sum(held)} of {len(held)} goals reached, {held.count(False)} not."
 
 
-def run(kernel: str | None) -> int:
+def run(name: str) -> int:
     """Build, run the guest, print the tables and the verdict."""
-    name_kernel(kernel)
+    kernel = ["--kernel", decide(name)]
     out = OUT / time.strftime("demo-all-%Y%m%d-%H%M%S")
     out.mkdir(parents=True)
     shown = out.relative_to(REPO)
-    step("building kernel and module (some minutes the first time)", ["tools/kernel", "module"])
-    offered = policies()
+    step(
+        "building kernel and module (some minutes the first time)",
+        ["tools/kernel", "module", *kernel],
+    )
+    offered = policies(*kernel)
     runs = saved(shown, commands(offered)) | saved(shown, {"recorded": recorded(offered)})
     last = shown / "recorded.json"
     runs[last] = f"tools/record -o {shown}/trace.dat -- {runs[last]}"
-    guest = ["--cpus", "4", "--memory", "2G", "--disk", DISK]
+    guest = [*kernel, "--cpus", "4", "--memory", "2G", "--disk", DISK]
     measure("measuring and recording in a guest, ten minutes", guest, runs, GUEST_TIMEOUT)
-    guest = ["--icount", "--cpus", "1"]
+    guest = [*kernel, "--icount", "--cpus", "1"]
     runs = saved(shown, counted(offered))
     measure("counting instructions in a guest, three minutes", guest, runs, COUNTED_TIMEOUT)
     large = set(offered) >= LARGE_POINTS

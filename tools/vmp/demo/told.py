@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from vmp.common import Failure
+from vmp.form import interval, number, percent
 from vmp.result.file import slice_of
-from vmp.result.form import interval, number, percent
-from vmp.result.metrics import per_stolen
+from vmp.result.metrics import PER_STOLEN, known
 from vmp.result.model import Result, Row, Settings, Slice, stolen
 from vmp.result.table import ended_note
 
@@ -23,10 +23,7 @@ LABELS = {
     INTERRUPTS: "interrupts of other CPUs by these / 1,000 pages",
     STOLEN: "pages stolen / s, by the emulator's clock",
 }
-COUNTED = {
-    FLUSHES: per_stolen("", "", "stats.flush.observed_remote_flushes"),
-    INTERRUPTS: per_stolen("", "", "stats.flush.observed_interrupts"),
-}
+COUNTED = {row.key: row for row in known()[PER_STOLEN] if row.key in (FLUSHES, INTERRUPTS)}
 COLUMNS = ("slice", "policy", "own flushes / 1,000 pages", "interrupts / 1,000 pages",
            "pages stolen")  # fmt: skip
 FEW = 2  # slices, for a comparison

@@ -9,7 +9,7 @@ from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, nearest, source_trial
-from vmp.guest.sources import KERNEL_HELP, find_version, versions
+from vmp.guest.sources import KERNEL_HELP, asked, find_version, versions
 from vmp.guest.trial import release_trial
 
 
@@ -32,10 +32,10 @@ def arguments(parser: Parser) -> None:
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
     deb.add_argument("--config", type=Path, metavar="FILE", default=own_config(),
         help="the distribution's configuration (%(default)s)")  # fmt: skip
-    listing.add_argument("series", nargs="?", help="of this one only")
+    listing.add_argument("series", nargs="?", help="only this series")
     patches.add_argument("directory", type=Path, help="where to write them")
-    check.add_argument("--source", type=Path, metavar="DIR", help="in place of a release: a tree")
-    check.add_argument("--series", metavar="S", help="that series (default: the nearest)")
+    check.add_argument("--source", type=Path, metavar="DIR", help="a tree, in place of a release")
+    check.add_argument("--series", metavar="S", help="the series to try (default: the nearest)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,16 +43,16 @@ def run(args: argparse.Namespace) -> int:
     if args.what == "build":
         if args.patches is not None and args.patches < 0:
             raise Usage(f"--patches {args.patches}: give a number from 0 on")
-        print(build_kernel(args.kernel, args.variant or "plain", args.patches))
+        print(build_kernel(asked(args.kernel), args.variant or "plain", args.patches))
     elif args.what == "module":
-        print(build_module(find_kernel(args.kernel, args.variant)))
+        print(build_module(find_kernel(asked(args.kernel), args.variant)))
     elif args.what == "deb":
-        print(*build_packages(args.kernel, args.config), sep="\n")
+        print(*build_packages(asked(args.kernel), args.config), sep="\n")
     elif args.what == "versions":
         for series in [args.series] if args.series else series_names():
             print(*(version.point for version in versions(series)), sep="\n")
     elif args.what == "patches":
-        write_series(find_version(args.kernel).series, args.directory)
+        write_series(find_version(asked(args.kernel)).series, args.directory)
     elif args.what == "check":
         return try_series(args)
     return 0
@@ -67,7 +67,7 @@ def try_series(args: argparse.Namespace) -> int:
     if args.source:
         fits = check(str(args.source), source_trial(args.source.resolve(), args.series))
     else:
-        version = find_version(args.kernel, hooked=False)
+        version = find_version(asked(args.kernel), hooked=False)
         fits = check(version.point, release_trial(version, args.series or nearest(version.series)))
     return 0 if fits else 1
 

@@ -32,7 +32,7 @@ from vmp.guest.log import (
     stale_breakpoint,
 )
 from vmp.guest.qemu import Machine, qemu_command, run_guest
-from vmp.guest.sources import KERNEL_HELP
+from vmp.guest.sources import KERNEL_HELP, asked
 
 NO_GUEST = 125
 SPLAT = 99
@@ -49,19 +49,19 @@ def options(parser: Parser) -> None:
     add = parser.add_argument
     add("--kernel", metavar="V",
         help=f"{KERNEL_HELP}, or a built kernel's directory")  # fmt: skip
-    add("--debug", action="store_true", help="the kernel with sanitizers and lock checking")
+    add("--debug", action="store_true", help="use the kernel with sanitizers and lock checking")
     add("--cpus", type=int, default=4, metavar="N", help="virtual CPUs (default: 4)")
     add("--numa", type=int, default=1, metavar="N",
         help="nodes that share CPUs and memory evenly (default: 1)")  # fmt: skip
     add("--memory", default="2G", metavar="SIZE", help="memory, as in 2G (default) or 512M")
     add("--disk", metavar="SIZE[:IOPS]", help="an empty disk /dev/vda, with a limit of requests/s")
     add("--icount", action="store_true", help="let the guest's clocks count instructions")
-    add("--module", type=Path, metavar="DIR", help="load the module from there, built already")
+    add("--module", type=Path, metavar="DIR", help="load the module that was built there")
     add("--no-load", action="store_true", help="don't build and load the module")
     add("--timeout", type=parse_positive_duration, default="10m", metavar="TIME",
-        help="end the guest (default: 10m)")  # fmt: skip
+        help="end the guest after that time (default: 10m)")  # fmt: skip
     add("--silence", type=parse_positive_duration, metavar="TIME",
-        help="end the guest when CMD says nothing for so long")  # fmt: skip
+        help="end the guest when CMD prints nothing for that time")  # fmt: skip
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -137,7 +137,7 @@ def attempt(
 def run(arguments: argparse.Namespace) -> int:
     """Build what is missing, then run the command."""
     check(arguments)
-    kernel = find_kernel(arguments.kernel, "debug" if arguments.debug else None)
+    kernel = find_kernel(asked(arguments.kernel), "debug" if arguments.debug else None)
     module = arguments.module and arguments.module.resolve()
     if not module and not arguments.no_load:
         module = build_module(kernel)

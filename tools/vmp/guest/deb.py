@@ -30,7 +30,7 @@ def suffix() -> str:
     return f"-vmp{found[1]}"
 
 
-def build_packages(name: str | None, config: Path) -> list[Path]:
+def build_packages(name: str, config: Path) -> list[Path]:
     """Build the packages of a kernel that has a distribution's configuration; return them.
 
     `name` is what find_version() takes.
@@ -49,7 +49,7 @@ def build_packages(name: str | None, config: Path) -> list[Path]:
         if f"{OPTION}=y\n" not in (build / ".config").read_text():
             raise Failure(f"with {config} the kernel refuses {OPTION}=y")
         what = f"building packages of {version.point}{suffix()}"
-        progress = Progress(what)
+        progress = Progress(what, "deb", build)
         with (packages / "log").open("w", buffering=1) as log:
             settings = [f"LOCALVERSION={suffix()}", "KDEB_CHANGELOG_DIST=unstable"]
             jobs = f"-j{os.cpu_count()}"

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
+from vmp.form import to_go
 from vmp.guest.hooks import hook_patches
-from vmp.guest.sources import DEFAULT, NAMED, Version, find_version, say, unpack
+from vmp.guest.sources import Version, find_version, say, unpack
 
 CONFIG = REPO / "tools" / "config"
 BASE = "guest.config"
@@ -23,6 +24,8 @@ BASE = "guest.config"
 VARIANTS = {"plain": [], "debug": ["debug.config"], "off": ["off.config"]}
 OPTION = "CONFIG_VMSCAN_POLICY"
 SOURCE, BUILD, KERNEL, MODULE = (CACHE / name for name in ("source", "build", "kernel", "module"))
+STEPS = CACHE / "steps"
+USUAL = {"plain": 1900, "debug": 1900}  # steps of a first build, about
 ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
 
 
@@ -201,14 +204,19 @@ def configure(tree: Path, build: Path, parts: list[Path], hooked: bool) -> None:
 
 
 class Progress:
-    """Shows on stderr how far a build is; one line that is rewritten on a terminal."""
+    """Shows on stderr how far a build is; one line that is rewritten on a terminal.
 
-    def __init__(self, what: str):
+    The steps of the last whole build of a variant tell how many there will be.
+    """
+
+    def __init__(self, what: str, variant: str, build: Path):
         self.what = what
+        self.last = STEPS / variant
+        self.total = int(self.last.read_text()) if self.last.exists() else USUAL.get(variant, 0)
         self.start = time.monotonic()
         self.terminal = sys.stderr.isatty()
         self.shown = self.start
-        self.done = 0
+        self.before = self.done = sum(1 for _ in build.rglob("*.o"))
 
     def line(self, text: str) -> None:
         """Take one line of make's output."""
@@ -220,12 +228,20 @@ class Progress:
 
     def show(self, before: str, after: str) -> None:
         """Print the state."""
-        minutes, seconds = divmod(int(time.monotonic() - self.start), 60)
-        text = f"kernel: {self.what}: {self.done} steps, {minutes}:{seconds:02}"
+        took = time.monotonic() - self.start
+        minutes, seconds = divmod(int(took), 60)
+        text = f"kernel: {self.what}: {self.done - self.before} steps, {minutes}:{seconds:02}"
+        if self.before < self.done < self.total:
+            left = took * (self.total - self.done) / (self.done - self.before)
+            text += f", {100 * self.done // self.total} %, {to_go(left)}"
         print(before + text, end=after, file=sys.stderr, flush=True)
 
     def finish(self) -> None:
-        """Print the final state."""
+        """Print the final state, and keep the steps of a whole build."""
+        self.total = 0
+        if not self.before:
+            STEPS.mkdir(exist_ok=True)
+            self.last.write_text(str(self.done))
         self.show("\r\033[K" if self.terminal else "", "\n")
 
 
@@ -258,13 +274,13 @@ def make(arguments: list[str | Path], log: IO[str], what: str, progress: Progres
             process.wait()
     log.flush()
     if status:
-        if progress:
-            progress.finish()
+        if progress and progress.terminal:
+            print(file=sys.stderr)
         excerpt = "\n".join(["", *errors[:20]])
         raise Failure(f"{what} failed, its log is {log.name}{excerpt}")
 
 
-def build_kernel(name: str | None, variant: str, limit: int | None = None) -> Path:
+def build_kernel(name: str, variant: str, limit: int | None = None) -> Path:
     """Return the directory of a built kernel; builds it if its inputs changed.
 
     `name` is what find_version() takes; `limit` the number of hook
@@ -336,7 +352,7 @@ def build_locked(
     complete.unlink(missing_ok=True)
     configure(tree, build, fragments(version.series, variant), bool(patches))
     what = f"{version.point} {label}"
-    progress = Progress(f"building {what}")
+    progress = Progress(f"building {what}", variant, build)
     with (build.parent / f"{label}.log").open("w", buffering=1) as log:
         base: Words = ["-C", tree, f"O={build}", "LOCALVERSION="]
         jobs = f"-j{os.cpu_count()}"
@@ -382,13 +398,17 @@ def kernel_inputs(kernel: Path) -> dict[str, Any]:
     return inputs
 
 
-def find_kernel(name: str | None, variant: str | None) -> Path:
+def kernel_version(kernel: Path) -> Version:
+    """Return the release that a built kernel is of."""
+    return find_version(kernel_inputs(kernel)["release"])
+
+
+def find_kernel(name: str, variant: str | None) -> Path:
     """Return the directory of a built kernel: the one of that name, or what is built by it.
 
     `name` is what find_version() takes, or a directory; `variant` what a directory must be.
     """
-    name = name or os.environ.get(NAMED)
-    if not name or "/" not in name:
+    if "/" not in name:
         return build_kernel(name, variant or "plain")
     kernel = Path(name).resolve()
     found = kernel_inputs(kernel)["variant"]
@@ -397,20 +417,17 @@ def find_kernel(name: str | None, variant: str | None) -> Path:
     return kernel
 
 
-def name_kernel(name: str | None) -> None:
-    """Have this tool, and those that it runs, mean a kernel where none is named.
+def decide(name: str) -> str:
+    """Return the name of a kernel, for --kernel of all tools that this one runs.
 
-    A series is handed on as the release that it means now. A wrong name is an error here,
-    not in one of them.
+    A series becomes the release that it means now. A wrong name is an error here, not in one of
+    them.
     """
-    name = name or os.environ.get(NAMED) or DEFAULT
     if "/" in name:
         kernel_inputs(Path(name))
-        name = str(Path(name).resolve())
-    else:
-        version = find_version(name)
-        name = name if name == version.package else version.point
-    os.environ[NAMED] = name
+        return str(Path(name).resolve())
+    version = find_version(name)
+    return name if name == version.package else version.point
 
 
 @dataclass(frozen=True)
@@ -436,7 +453,7 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
 
     Modules of the one load into the other.
     """
-    version = find_version(kernel_inputs(kernel)["release"])
+    version = kernel_version(kernel)
     key = hashlib.sha256(repr(edit).encode()).hexdigest()[:8]
     result = kernel.with_name(f"{kernel.name}-{edit.name}-{key}")
     with locked(CACHE / "lock"):

@@ -18,7 +18,7 @@ from vmp.common import CACHE, Failure, Words, locked, run
 from vmp.guest.hooks import FIRST, series_names
 
 DEFAULT = "6.12"
-NAMED = "VMP_KERNEL"  # in the environment: the kernel that is meant where none is named
+NAMED = "VMP_KERNEL"  # in the environment: what --kernel is where it is not given
 KERNEL_HELP = f"a series, as in {DEFAULT} (its newest release), or a point release"
 DEBS, APT = CACHE / "debs", CACHE / "apt"
 LISTS = Path("/var/lib/apt/lists")
@@ -247,7 +247,7 @@ def versions(series: str) -> list[Version]:
             "it can't be had any more"
         )
     if failed:
-        say(f"{failed}: going on with what is known")
+        say(f"{failed}: going on with the known releases")
     return sorted(found.values(), key=key)
 
 
@@ -306,13 +306,16 @@ def newest(series: str) -> Version:
     return version
 
 
-def find_version(name: str | None, hooked: bool = True) -> Version:
+def asked(given: str | None, default: str = DEFAULT) -> str:
+    """Return the kernel that a command line asks for: --kernel, or what the user's shell names."""
+    return given or os.environ.get(NAMED) or default
+
+
+def find_version(name: str, hooked: bool = True) -> Version:
     """Return a version by its name: a series (its newest), a point release, a Debian version.
 
-    None is what VMP_KERNEL in the environment names, or else the default series. There have to
-    be hooks for it if it is to be `hooked`.
+    Raises Failure if it is to be `hooked` and there are no hooks for it.
     """
-    name = name or os.environ.get(NAMED) or DEFAULT
     known = series_names()
     found = re.match(r"(\d+\.\d+)($|\.\d)", name)
     if not found or (hooked and found[1] not in known):

@@ -27,8 +27,12 @@ def step(title: str, command: list[str], guests: int = 1, tool: str = "demo") ->
 
 
 def script_of(runs: Mapping[Path, str]) -> str:
-    """Return a script of the commands whose files are not there yet."""
-    return " && ".join(f"{{ [ -s {path} ] || {run}; }}" for path, run in runs.items())
+    """Return a script of the commands whose files are not there yet; it says which it is at."""
+    at = (f"{number} of {len(runs)}" for number in range(1, len(runs) + 1))
+    return " && ".join(
+        f"{{ [ -s {path} ] || {{ echo run {told}: {path.stem} >&2; {run}; }}; }}"
+        for told, (path, run) in zip(at, runs.items(), strict=True)
+    )
 
 
 def measure(

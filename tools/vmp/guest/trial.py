@@ -188,7 +188,7 @@ class Trial:
             )
             if (f"{OPTION}=y" in (self.build / ".config").read_text()) != (state == ON):
                 raise Failure(
-                    f"{OPTION} can't be set to what is asked for: what does it depend on?"
+                    f"{OPTION} can't be set as asked for: does it depend on another option?"
                 )
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)

@@ -47,13 +47,13 @@ def arguments(parser: Parser) -> None:
     parser.usage = "%(prog)s [OPTION]... [--for TIME] [-- CMD [ARG]...]"
     parser.epilog = (
         "TIME: a number with ms, s, m or h, as in 30s. The exit status is CMD's; "
-        "125: there is no recording, or with --strict no complete one."
+        "125: there is no recording, or with --strict an incomplete one."
     )
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", type=result_file, default="trace.dat",
-        help="(trace.dat)")  # fmt: skip
+        help="the file to write (trace.dat)")  # fmt: skip
     add("--for", metavar="TIME", dest="seconds", type=parse_positive_duration, default=inf,
-        help="end the recording, and CMD, after that")  # fmt: skip
+        help="end the recording, and CMD, after that time")  # fmt: skip
     add(
         "--ab",
         metavar="POINT[.PARAMETER]=X,Y",
@@ -69,8 +69,8 @@ def arguments(parser: Parser) -> None:
         default=",".join(FOLIO_KINDS),
         help="events of large folios: only of these kinds (%(default)s)",
     )
-    add("--buffer", metavar="SIZE", default="8M", help="memory for events, of each CPU (8M)")
-    add("--strict", action="store_true", help="fail when events were lost")
+    add("--buffer", metavar="SIZE", default="8M", help="trace buffer of each CPU (8M)")
+    add("--strict", action="store_true", help="fail if events were lost")
 
 
 @dataclass(frozen=True)

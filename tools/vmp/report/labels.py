@@ -3,52 +3,14 @@
 
 from typing import Any
 
-from vmp.report.aggregate import WALKERS, Picture
-from vmp.result.form import number, percent
+from vmp.common import read_data
+from vmp.form import number, percent
+from vmp.report.aggregate import Picture
 
-# Of the large folios that a point has gone over.
-WALKS = {
-    "folios": "large folios",
-    "pages": "their pages",
-    "ptes": "entries in batches",
-    "batches": "batches",
-    "left": "entries left to stock",
-    "kept": "batches that stay mapped",
-}
-LABELS = {
-    "seconds": "seconds",
-    "lost_events": "events lost",
-    "gaps_of_unknown_size": "gaps of unknown size",
-    "stolen_pages": "pages stolen",
-    "remote_flushes": "remote TLB flushes",
-    "remote_flushes_per_1000": "remote TLB flushes / 1,000 stolen pages",
-    "flush.batches": "batches of deferred pageouts",
-    "flush.deferred": "folios deferred",
-    "flush.flushes": "batches that needed a flush",
-    "flush.bounce_mapped": "put back: mapped again",
-    "flush.bounce_gone": "put back: out of the swap cache",
-    "scan.passes": "passes",
-    "scan.budget": "budget of the passes, pages",
-    "scan.scanned": "scanned by them, pages",
-    "scan.reclaimed": "reclaimed by them, pages",
-    "aging.sync": "generations made by reclaimers (sync)",
-    "aging.async": "generations made by workers (async)",
-    "aging.failed": "agings in vain by reclaimers",
-    "aging.stale": "agings in vain by workers",
-    "writeback.batches": "batches with feedback",
-    "writeback.taken": "pages that they took",
-    "writeback.dirty": "dirty or under writeback",
-    "writeback.flusher_wakeups": "wake-ups of the flushers",
-    "writeback.waits": "wake-ups that waited, too",
-    **{f"{point}.{name}": f"{point}: {what}" for point in WALKERS for name, what in WALKS.items()},
-    "flusher_runs": "runs of the flushers",
-    "stalls": "reclaim stalls",
-    "stall_p50_ms": "stalls, p50, ms",
-    "stall_p90_ms": "stalls, p90, ms",
-    "stall_p99_ms": "stalls, p99, ms",
-    "stall_max_ms": "stalls, longest, ms",
-    "oom_kills": "OOM kills",
-}
+TABLES = read_data(__file__)
+LABELS: dict[str, str] = TABLES["recording"]
+# The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
+QUESTIONS: dict[str, dict[str, str]] = TABLES["questions"]
 PREFIXES = {
     "scan.end_": "passes ended by: {}",
 }

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from vmp.common import read_data
+from vmp.form import number
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
 from vmp.report.contents import Contents
 from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
 from vmp.report.verdict import scale
 from vmp.result.file import TEST
-from vmp.result.form import number
 from vmp.result.model import Result
 from vmp.result.table import COLUMNS, cells, footnote, heading, shown
 
@@ -98,67 +99,11 @@ def throttle_table(picture: Picture) -> Table:
     return Table("Sleeps of reclaimers, by reason", ["", "sleeps", "seconds in all"], rows)
 
 
-PLOTS = (
-    Plot(
-        "Remote TLB flushes",
-        "How many flushes that interrupt other CPUs there were for each 1,000 pages that reclaim "
-        "took. Lower is better. The background and the letters or numbers at the top tell which "
-        "policies were in force; the legend says what they stand for.",
-        plots.remote_flushes,
-        "the recording has no tlb_flush (reason 4) or no mm_vmscan_lru_shrink_inactive",
-    ),
-    Plot(
-        "Batch sizes",
-        "How many folios shared one TLB flush, in percent of all batches. Further to the right is "
-        "better: the more folios, the fewer flushes.",
-        plots.batch_sizes,
-        "the recording has no flush_batch_end, so no pageout was deferred",
-    ),
-    Plot(
-        "Budget and scanned pages",
-        "What each pass over an lruvec was granted, and what it scanned, both in steps of a "
-        "factor of two; the larger a dot, the more passes. On the dashed line all of the budget "
-        "was used; a dot below it is a pass that ended before, most of all because enough was "
-        "reclaimed, which is good.",
-        plots.passes,
-        "the recording has no scan_end, so no pass had a budget",
-    ),
-    Plot(
-        "Generations",
-        "The number of the youngest generation of each lruvec, over time. A steep line means that "
-        "pages age fast. Filled dots are generations that a reclaimer made while its task waited, "
-        "hollow squares those that a worker made; of many, evenly spread ones are shown.",
-        plots.generations,
-        "the recording has no aging_end with a new generation",
-    ),
-    Plot(
-        "Reclaim stalls",
-        "How long direct reclaim and reclaim at a cgroup's limit held a task up: the share of the "
-        "stalls that took as long as the time below or longer, both axes logarithmic. Further to "
-        "the left is better. The marks are p50, p90, p99 and the longest.",
-        plots.stalls,
-        "the recording has no begin and end of direct or memcg reclaim in one slice or under one "
-        "set of policies",
-        stall_table,
-    ),
-    Plot(
-        "Throttling",
-        "How long reclaimers slept because they had to wait for a disk or for each other, by the "
-        "kernel's reason, of all tasks together: more than 1,000 ms per second means that more "
-        "than one task slept. Less is better, as long as nothing is killed for lack of memory.",
-        plots.throttling,
-        "the recording has no throttle_end, so no reclaimer slept",
-        throttle_table,
-    ),
-    Plot(
-        "Writeback feedback",
-        "How often reclaim woke the flushers because it met nothing but dirty folios that nobody "
-        "wrote, and how often the flushers ran. Neither is good or bad by itself: a wake-up that "
-        "comes early spares a wait later.",
-        plots.feedback,
-        "the recording has no writeback_feedback with a wake-up",
-    ),
-)
+TABLES = {"stalls": stall_table, "throttling": throttle_table}
+PLOTS = [
+    Plot(draw=getattr(plots, name), table=TABLES.get(name), **words)
+    for name, words in read_data(plots.__file__).items()
+]
 
 
 def environment(contents: Contents) -> list[tuple[str, str]]:
@@ -222,7 +167,7 @@ def recording_tables(picture: Picture, contents: Contents) -> list[Table]:
     if contents.module:
         heads = ["", "recording", "module", "difference"]
         rows = comparison_rows(contents.module)
-        tables.append(Table("Beside what the module counted in all", heads, rows))
+        tables.append(Table("Beside the module's own counts, in all", heads, rows))
     note = (
         "The difference is by how much the recording has more. What begins in a slice and ends "
         "outside may be in one of them only."

@@ -14,13 +14,26 @@ BUILT = OUT / "kernelshark"
 def arguments(parser: Parser) -> None:
     """Tell the parser what shark takes."""
     add = parser.add_argument
-    add("trace", type=Path, metavar="TRACE.DAT", help="a recording of trace-cmd")
-    add("--switch", type=int, default=0, metavar="N", help="begin at policy switch N, from 1")
+    add("trace", type=Path, metavar="TRACE.DAT", help="a recording by trace-cmd")
+    add("--switch", type=int, default=0, metavar="N", help="begin at the N-th policy switch")
     add("--for", type=parse_positive_duration, dest="shown", default="400ms", metavar="TIME",
-        help="show so much around it (default: 400ms)")  # fmt: skip
-    add("--tasks", type=int, default=6, metavar="N", help="the N busiest tasks (default: 6)")
-    add("--session", type=Path, metavar="FILE", help="default: TRACE.DAT.session.json")
-    add("--session-only", action="store_true", help="don't start KernelShark")
+        help="length of the part to show (default: 400ms)")  # fmt: skip
+    add(
+        "--tasks",
+        type=int,
+        default=6,
+        metavar="N",
+        help="rows for the N busiest tasks (default: 6)",
+    )
+    add(
+        "--session",
+        type=Path,
+        metavar="FILE",
+        help="the session to write (default: TRACE.DAT.session.json)",
+    )
+    add(
+        "--session-only", action="store_true", help="write the session, but don't start KernelShark"
+    )
 
 
 def check(args: argparse.Namespace) -> None:

@@ -5,39 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from vmp.form import interval, number, percent
 from vmp.report.aggregate import THROTTLED, Picture, figures
+from vmp.report.labels import QUESTIONS
 from vmp.result import model
-from vmp.result.form import interval, number, percent
 from vmp.result.table import ended_note, lost_note, turnover
 
-# The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
-QUESTIONS = {
-    "Interrupts": {
-        "reclaim_flushes_per_1000": "reclaim's own remote flushes",
-        "reclaim_ipis_per_1000": "interrupts by these",
-        "remote_flushes_per_1000": "remote TLB flushes",
-        "tlb_shootdowns_per_1000": "TLB shootdowns",
-        "call_ipis_per_1000": "function-call IPIs",
-    },
-    "Work per page": {
-        "scanned_per_stolen": "pages scanned",
-        "pageouts_per_1000": "pageouts",
-        "read_kib_per_1000": "KiB read from disks",
-        "system_ms_per_1000": "system time",
-    },
-    "Waits": {
-        "total_wait_ms_per_1000": "all stalls together",
-        "stalls_per_1000": "reclaim stalls",
-        "stall_p50_ms": "p50 of the stalls",
-        "stall_p99_ms": "p99 of the stalls",
-        "ms_per_operation": "time per operation",
-    },
-    "Refaults": {
-        "refault_anon_per_1000": "refaults, anon",
-        "refault_file_per_1000": "refaults, file",
-        "refault_file_per_operation": "refaults of files per operation",
-    },
-}
 LABELS = {key: label for metrics in QUESTIONS.values() for key, label in metrics.items()}
 SCALES = (5, 10, 20, 50, 100)  # percent, to either side of the picture
 

@@ -144,10 +144,31 @@ def run_document(result: Result, *, summary: bool = True) -> dict[str, Any]:
     return found
 
 
+END = "]}\n"  # of a file without a summary: its slices come last
+
+
 def run_text(result: Result, *, summary: bool) -> str:
     """Return a run as the text of a file: for readers with its `summary`, or in short."""
     document = run_document(result, summary=summary)
     return json.dumps(document, indent=1 if summary else None) + "\n"
+
+
+def append_slice(path: Path, piece: Slice) -> None:
+    """Add a slice to a file of run_text() without a summary, at a cost that does not grow with it.
+
+    Raises OSError; then the file is as it was.
+    """
+    with path.open("r+b", buffering=0) as handle:
+        end = handle.seek(-len(END), os.SEEK_END)
+        try:
+            added = f", {json.dumps(slice_document(piece))}{END}".encode()
+            while added:
+                added = added[handle.write(added) :]
+        except OSError:
+            handle.seek(end)
+            handle.write(END.encode())
+            handle.truncate()
+            raise
 
 
 def results_document(results: Results) -> dict[str, Any]:

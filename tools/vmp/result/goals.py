@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from vmp.result.form import interval, number, percent
+from vmp.form import interval, number, percent
 from vmp.result.model import Row
 from vmp.result.significance import SIGNIFICANT
 

@@ -7,8 +7,10 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
+from vmp.common import read_data
 from vmp.control.counters import is_gauge, is_level
 
 # What one slice has: counters.delta(), and with recorded stalls stall_us, a list of durations in
@@ -18,6 +20,8 @@ Values = dict[str, Any]
 PRIMARY = "primary figures"
 PER_STOLEN = "per 1,000 stolen pages (anon + file)"
 PER_OPERATION = "per 1,000 operations"
+RATES = "ratios and rates"
+STALLS = "reclaim stalls (direct and memcg)"
 TOTALS = "totals"
 MODULE_COUNTERS = "the module's counters"
 # What a row's label needs when it stands apart from its section.
@@ -79,43 +83,45 @@ class StallTime:
         return nearest_rank(pooled, self.percent) / 1000 if pooled else None
 
 
-def per_stolen(key: str, label: str, *parts: str, scale: float = 1000.0) -> Metric:
-    """Return the metric `parts` per 1,000 stolen pages, anon and file."""
-    return Metric(f"{key}_per_1000", label, parts, STOLEN, scale)
+def counters(text: str) -> tuple[str, ...]:
+    """Return the counters of one side of a formula, as in "a + b"."""
+    return STOLEN if text == "stolen" else tuple(filter(None, text.split(" + ")))
 
 
-def per_operation(rows: Iterable[Metric | StallTime]) -> list[Metric]:
+def metric(key: str, label: str, formula: str, scale: float | str = 1.0) -> Metric:
+    """Return the row that a line of the file describes."""
+    above, _, below = formula.partition(" / ")
+    factor = 1 / PAGE if isinstance(scale, str) else scale
+    return Metric(key, label, counters(above), counters(below), factor)
+
+
+@cache
+def known() -> dict[str, list[Metric]]:
+    """Return the rows that any run may have, by section."""
+    return {title: [metric(key, *line) for key, line in table.items()]
+            for title, table in read_data(__file__).items()}  # fmt: skip
+
+
+def per_operation(rows: Iterable[Metric]) -> list[Metric]:
     """Return the rows that are per stolen page as rows per operation."""
     return [
         replace(row, key=f"{row.key.removesuffix('_per_1000')}_per_operation", per=("progress",))
         for row in rows
-        if isinstance(row, Metric) and row.per == STOLEN and row.parts != ("progress",)
+        if row.per == STOLEN and row.parts != ("progress",)
     ]
+
+
+STALL_TIMES = (
+    StallTime("stall_p50_ms", "p50, ms", 50),
+    StallTime("stall_p99_ms", "p99, ms", 99),
+    StallTime("stall_longest_ms", "longest, ms", 100),
+)
 
 
 def by_number(name: str) -> list[int | str]:
     """Return a key that sorts names with numbers in them by these."""
     parts = re.split(r"(\d+)", name)
     return [int(part) if part.isdigit() else part for part in parts]
-
-
-def stall_rows() -> list[Metric | StallTime]:
-    """Return the rows for a run whose stalls were recorded."""
-    return [
-        StallTime("stall_p50_ms", "p50, ms", 50),
-        StallTime("stall_p99_ms", "p99, ms", 99),
-        StallTime("stall_longest_ms", "longest, ms", 100),
-        per_stolen("stalls", "stalls / 1,000 stolen pages", "stall_count"),
-        per_stolen("total_wait_ms", "total, ms / 1,000 stolen pages", "stall_total_us", scale=1.0),
-        Metric(
-            "total_wait_ms_per_operation",
-            "total, ms / operation",
-            ("stall_total_us",),
-            ("progress",),
-            1e-3,
-        ),
-        Metric("passes_per_wait", "passes / stall", ("stall_passes",), ("stall_count",)),
-    ]
 
 
 def function_rows(names: set[str]) -> list[Metric | StallTime]:
@@ -139,112 +145,12 @@ def function_rows(names: set[str]) -> list[Metric | StallTime]:
 def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
     """Return the table's rows by section; `names` are the counters that the slices have."""
     module = sorted((name for name in names if name.startswith("stats.")), key=by_number)
-    remote = ("vmstat.nr_tlb_remote_flush",)
-    read = ("vmstat.pgpgin",)
-    flush = "stats.flush."
-    found: dict[str, list[Metric | StallTime]] = {
-        PER_STOLEN: [
-            Metric(
-                "remote_flushes_per_1000_anon",
-                "remote TLB flushes / anon only",
-                remote,
-                ("vmstat.pgsteal_anon",),
-                1000,
-            ),
-            per_stolen("remote_flushes", "remote TLB flushes", *remote),
-            per_stolen(
-                "reclaim_flushes", "reclaim's own remote flushes", f"{flush}observed_remote_flushes"
-            ),
-            per_stolen("reclaim_ipis", "interrupts by these", f"{flush}observed_interrupts"),
-            per_stolen("tlb_shootdowns", "TLB shootdowns", "irq.TLB"),
-            per_stolen("call_ipis", "function-call IPIs", "irq.CAL"),
-            per_stolen("dirty_flushes", "dirty TLB flushes", f"{flush}observed_dirty_flushes"),
-            per_stolen("pageouts", "pageouts", "vmstat.nr_vmscan_write"),
-            per_stolen("pgscan_anon", "pgscan anon", "vmstat.pgscan_anon"),
-            per_stolen("pgscan_file", "pgscan file", "vmstat.pgscan_file"),
-            per_stolen("pgrefill", "pgrefill", "vmstat.pgrefill"),
-            per_stolen("pswpin", "pswpin", "vmstat.pswpin"),
-            per_stolen("pswpout", "pswpout", "vmstat.pswpout"),
-            per_stolen("refault_anon", "refaults anon", "vmstat.workingset_refault_anon"),
-            per_stolen("refault_file", "refaults file", "vmstat.workingset_refault_file"),
-            per_stolen("read_kib", "KiB read from disks", *read),
-            per_stolen("system_ms", "system time, ms", "cpu.system_usec", scale=1.0),
-            per_stolen("operations", "operations", "progress"),
-            per_stolen("deferring_calls", "deferring calls", f"{flush}calls"),
-            per_stolen("oom_kills", "OOM kills", "vmstat.oom_kill"),
-        ],
-        PER_OPERATION: [],
+    return {
+        PER_STOLEN: [*known()[PER_STOLEN]],
+        PER_OPERATION: [*per_operation(known()[PER_STOLEN])] if "progress" in names else [],
         "instructions and functions": function_rows(names),
-        "ratios and rates": [
-            Metric(
-                "dirty_flushes_per_pageout",
-                "dirty TLB flushes / pageout",
-                (f"{flush}observed_dirty_flushes",),
-                ("vmstat.nr_vmscan_write",),
-            ),
-            Metric(
-                "flushes_per_call",
-                "flushes / deferring call",
-                (f"{flush}flushes",),
-                (f"{flush}calls",),
-            ),
-            Metric(
-                "either_flushes_per_call",
-                "all flushes / deferring call",
-                (f"{flush}observed_dirty_flushes", f"{flush}observed_clean_flushes"),
-                (f"{flush}calls",),
-            ),
-            Metric(
-                "deferred_per_call",
-                "deferred folios / deferring call",
-                (f"{flush}deferred",),
-                (f"{flush}calls",),
-            ),
-            Metric(
-                "scanned_per_stolen",
-                "memcg's pages scanned / stolen",
-                ("memcg.pgscan",),
-                ("memcg.pgsteal",),
-            ),
-            Metric(
-                "scanned_refilled_per_stolen",
-                "memcg's scanned+refilled / stolen",
-                ("memcg.pgscan", "memcg.pgrefill"),
-                ("memcg.pgsteal",),
-            ),
-            Metric(
-                "dirty_pages", "memcg's dirty file pages", ("memcg.file_dirty",), scale=1 / PAGE
-            ),
-            Metric("stolen_per_second", "pages stolen / s", STOLEN, ("seconds",)),
-            Metric("read_kib_per_second", "KiB read from disks / s", read, ("seconds",)),
-            Metric("operations_per_second", "operations / s", ("progress",), ("seconds",)),
-            Metric("ms_per_operation", "ms / operation", ("seconds",), ("progress",), 1000),
-        ],
-        "reclaim stalls (direct and memcg)": stall_rows() if "stall_us" in names else [],
-        TOTALS: [
-            Metric("remote_flushes", "remote TLB flushes", remote),
-            Metric("tlb_shootdowns", "TLB shootdowns", ("irq.TLB",)),
-            Metric("call_ipis", "function-call IPIs", ("irq.CAL",)),
-            Metric("pageouts", "pageouts (nr_vmscan_write)", ("vmstat.nr_vmscan_write",)),
-            *(
-                Metric(name, name.replace("_", " "), (f"vmstat.{name}",))
-                for name in "pgscan_anon pgscan_file pgsteal_anon pgsteal_file".split()
-            ),
-            Metric("memcg_pgscan", "pgscan of the memcg", ("memcg.pgscan",)),
-            Metric("memcg_pgsteal", "pgsteal of the memcg", ("memcg.pgsteal",)),
-            Metric("pswpin", "pswpin", ("vmstat.pswpin",)),
-            Metric("pswpout", "pswpout", ("vmstat.pswpout",)),
-            Metric("refault_anon", "refaults anon", ("vmstat.workingset_refault_anon",)),
-            Metric("refault_file", "refaults file", ("vmstat.workingset_refault_file",)),
-            Metric("read_kib", "KiB read from disks", read),
-            Metric("system_s", "system time, s", ("cpu.system_usec",), scale=1e-6),
-            Metric("user_s", "user time, s", ("cpu.user_usec",), scale=1e-6),
-            Metric("oom_kill", "OOM kills", ("vmstat.oom_kill",)),
-            Metric("operations", "operations", ("progress",)),
-            Metric("seconds", "seconds", ("seconds",)),
-        ],
+        RATES: [*known()[RATES]],
+        STALLS: [*STALL_TIMES, *known()[STALLS]] if "stall_us" in names else [],
+        TOTALS: [*known()[TOTALS]],
         MODULE_COUNTERS: [Metric(name, name.removeprefix("stats."), (name,)) for name in module],
     }
-    if "progress" in names:
-        found[PER_OPERATION] += per_operation(found[PER_STOLEN])
-    return found

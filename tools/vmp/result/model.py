@@ -137,23 +137,10 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """Return the row for a file."""
-        low, high = self.limits
-        low_percent, high_percent = self.ends or (None, None)
-        return {
-            "key": self.key,
-            "label": self.label,
-            "before": self.before,
-            "after": self.after,
-            "delta": self.delta,
-            "percent": self.percent,
-            "low": low,
-            "high": high,
-            "low_percent": low_percent,
-            "high_percent": high_percent,
-            "p": self.p,
-            "primary": self.primary,
-            "p_corrected": self.p_corrected,
-        }
+        names = "key label before after delta percent p primary p_corrected".split()
+        ends = dict(zip(("low", "high"), self.limits, strict=True))
+        ends |= dict(zip(("low_percent", "high_percent"), self.ends or (None, None), strict=True))
+        return {name: getattr(self, name) for name in names} | ends
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 import re
 from textwrap import fill
 
-from vmp.result.form import interval, number, percent
+from vmp.form import interval, number, percent
 from vmp.result.metrics import MODULE_COUNTERS
 from vmp.result.model import Result, Row
 from vmp.result.significance import SIGNIFICANT

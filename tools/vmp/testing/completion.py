@@ -4,7 +4,7 @@
 import shtab
 from vmp.common import REPO
 from vmp.control.points import known_points
-from vmp.vmscanctl import COMMANDS, OF_A_CHECKOUT, make_parser
+from vmp.vmscanctl import COMMANDS, make_parser
 
 FILE = REPO / "tools" / "debian" / "bash-completion" / "vmscanctl"
 HEAD = """\
@@ -43,14 +43,13 @@ complete -o bashdefault -F _vmscanctl vmscanctl
 
 def script() -> str:
     """Return the script, with the commands that an installed vmscanctl has."""
-    shipped = {name: command for name, command in COMMANDS.items() if command not in OF_A_CHECKOUT}
     known = " ".join(
         name
         for point, what in known_points().items()
         for name in (point, *(f"{point}={policy}" for policy in what.policies))
     )
     ours = OURS.replace("KNOWN", known)
-    made: str = shtab.complete(make_parser(shipped), shell="bash", preamble=ours)
+    made: str = shtab.complete(make_parser(COMMANDS.values()), shell="bash", preamble=ours)
     lines = [line.rstrip() for line in made.splitlines()]
     return HEAD + "\n".join(lines[lines.index("") :]) + "\n" + TAIL
 

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
+from vmp.guest.sources import find_version
 from vmp.livepatch.image import extract, list_symbols, read_notes
 from vmp.testing import livepatch_tests
+from vmp.testing.guest_tests import prepare
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -102,7 +104,7 @@ def come_and_go(name: str, kernel: Stock, log: Path) -> tuple[Installation, File
 def measure_cost(report: Report, name: str, machine: Installation, files: Files) -> None:
     """Print what the livepatch costs reclaim while all policies are stock, in instructions."""
     log = OUT / f"test-{name}-cost.log"
-    with report.check(f"{name}: what the livepatch costs is counted"):
+    with report.check(f"{name}: the cost of the livepatch is counted"):
         run_script(machine, SCRIPTS / "cost.sh", log, TIMEOUT, files, ALONE)
         told = [line for line in log.read_text().splitlines() if line.startswith(COST)]
         for line in told:
@@ -123,14 +125,15 @@ def build_faults(machine: Installation) -> Files:
     return files
 
 
-def run_all(report: Report, _full: bool) -> None:
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
-    for name, kernel in KERNELS.items():
+    for name, stock in KERNELS.items():
         files: Files = {}
         with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
-            machine, files = come_and_go(name, kernel, OUT / f"test-{name}.log")
+            machine, files = come_and_go(name, stock, OUT / f"test-{name}.log")
         if not files:
             continue
         measure_cost(report, name, machine, files)
         if name == GUEST_TESTS:
+            prepare(find_version(kernel))
             livepatch_tests.run_all(report, name, machine, files | build_faults(machine))

@@ -90,8 +90,8 @@ def interrupted(name: str, tree: Path) -> None:
         raise Failure(f"{cast}: status {status}, '{ended}' in {left}")
 
 
-def run_all(report: Report, _full: bool) -> None:
-    """Run the demo from nothing on each release of Debian."""
+def run_all(report: Report, _full: bool, _kernel: str) -> None:
+    """Run the demo from nothing on each release of Debian, with the kernel that is that's own."""
     OUT.mkdir(exist_ok=True)
     for name, suite in SUITES.items():
         tree = Path()

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
-from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, source
+from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
-from vmp.guest.sources import find_version
-from vmp.testing import faults
+from vmp.guest.sources import Version
+from vmp.testing.faults import NEEDED
 from vmp.testing.results import Report
 
 VM = REPO / "tools" / "vm"
@@ -18,16 +18,6 @@ GUEST = REPO / "tools" / "tests" / "guest"
 PROGRAMS = CACHE / "tests"
 STARTED = "KTAP version 1"  # what tests/guest/run says first
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
-# The faulty module that a test needs, and the variable that tells it where that is.
-FAULTS = {
-    **{edit.name: (f"VMP_FAULT_{edit.name.upper().replace('-', '_')}", edit)
-       for edit in faults.IDLE},
-    "nofs-flushers": ("VMP_FAULT_WAITS", faults.WAITS),
-    "slow-aging": ("VMP_FAULT_SLOW_AGING", faults.SLOW_AGING),
-    "left-behind": ("VMP_FAULT_LEFT_BEHIND", faults.LEFT_BEHIND),
-    "large-meanwhile": ("VMP_FAULT_MIRROR", faults.MIRROR),
-    "uffd-move-noio": ("VMP_FAULT_MIRROR", faults.MIRROR),
-}  # fmt: skip
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 # The guest ends a test that hangs, by a clock of its own; these are for a guest that has died. It
@@ -116,9 +106,9 @@ def kunit_log(label: str, test: str) -> Path:
     return OUT / f"test-kunit-{label}-{test}.log"
 
 
-def judge_kunit(log: Path) -> None:
+def judge_kunit(kernel: Path, log: Path) -> None:
     """Have the kernel's own parser judge what KUnit has said; raise Failure if a case failed."""
-    parser = source(find_version(None)) / "tools" / "testing" / "kunit" / "kunit.py"
+    parser = source(kernel_version(kernel)) / "tools" / "testing" / "kunit" / "kunit.py"
     command = ["python3", str(parser), "parse", str(log)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     counts = re.search(r"Testing complete\. (.*)", done.stdout)
@@ -136,8 +126,8 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     words += ["VMP_FULL=1"] if full else []
     debug = kernel_inputs(kernel)["variant"] == "debug"
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
-    needed = (FAULTS[test] for test in tests if test in FAULTS)
-    return words + [f"{name}={build_module(kernel, fault, *edits)}" for name, fault in needed]
+    needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
+    return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
 
 
 def guest_suite(
@@ -148,7 +138,7 @@ def guest_suite(
     Another guest goes on after a test that fails, or that ends the guest. So it does where QEMU
     has lost the guest, at the test that had not ended.
     """
-    prepare()
+    prepare(kernel_version(kernel))
     words = ["VMP_STOP=1", *settings(kernel, label, tests, full)]
     for test in KUNIT:
         kunit_log(label, test).unlink(missing_ok=True)
@@ -180,8 +170,8 @@ def guest_suite(
     if left:
         unclean.append(f"these were not run: {', '.join(left)}")
     for test in [test for test in tests if test in KUNIT]:
-        with report.check(f"{label}: what {test} has said"):
-            judge_kunit(kunit_log(label, test))
+        with report.check(f"{label}: the KUnit cases of {test}"):
+            judge_kunit(kernel, kunit_log(label, test))
     report.add(
         f"{label}: each guest ran to its end with a clean kernel log",
         "\n".join(unclean) or None,
@@ -189,30 +179,30 @@ def guest_suite(
     )
 
 
-def prepare() -> None:
-    """Compile the programs of the guest tests."""
+def prepare(version: Version) -> None:
+    """Compile the programs of the guest tests, some of them a release's own."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    tree = source(find_version(None))
+    tree = source(version)
     with locked(PROGRAMS / ".lock"):
         run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
 
 
-def run_slow(report: Report, full: bool) -> None:
+def run_slow(report: Report, full: bool, kernel: str) -> None:
     """Run the guest tests that mostly wait for a disk, on the plain kernel."""
-    guest_suite(report, "slow", build_kernel(None, "plain"), names("slow"), full)
+    guest_suite(report, "slow", build_kernel(kernel, "plain"), names("slow"), full)
 
 
-def run_plain(report: Report, full: bool) -> None:
+def run_plain(report: Report, full: bool, kernel: str) -> None:
     """Run KUnit and the other guest tests on the plain kernel, also with several nodes."""
-    kernel = build_kernel(None, "plain")
+    built = build_kernel(kernel, "plain")
     other = {*names("slow"), *names("numa")}
     tests = [name for name in names("all") if name not in other] if full else names("plain")
-    guest_suite(report, "plain", kernel, tests, full)
+    guest_suite(report, "plain", built, tests, full)
     for nodes in NODES:
-        guest_suite(report, f"{nodes} nodes", kernel, names("numa"), full, "--numa", str(nodes))
+        guest_suite(report, f"{nodes} nodes", built, names("numa"), full, "--numa", str(nodes))
 
 
-def run_debug(report: Report, full: bool) -> None:
+def run_debug(report: Report, full: bool, kernel: str) -> None:
     """Run KUnit and guest tests on the kernel with sanitizers and lock checking."""
     tests = names("all" if full else "debug")
-    guest_suite(report, "debug", build_kernel(None, "debug"), tests, full)
+    guest_suite(report, "debug", build_kernel(kernel, "debug"), tests, full)

@@ -17,7 +17,7 @@ from vmp.guest.debian import (
     run_script,
 )
 from vmp.guest.kernel import CONFIG, build_kernel
-from vmp.testing.package_tests import MODULE, NAME, TOOLS, make_deb
+from vmp.testing.package_tests import MODULE, NAME, TOOLS, bare, make_deb, make_wheel
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -115,21 +115,22 @@ def readme(report: Report) -> None:
         native_time(report, result, place)
 
 
-def hooked(directory: Path) -> list[Path]:
+def hooked(directory: Path, kernel: str) -> list[Path]:
     """Return the packages of a kernel with the hooks that an emulated Debian boots in seconds."""
     config = directory / "config"
-    parts = [build_kernel(None, "plain") / "config", CONFIG / "deb-guest.config"]
+    parts = [build_kernel(kernel, "plain") / "config", CONFIG / "deb-guest.config"]
     config.write_text("".join(part.read_text() for part in parts))
     for old in OUT.glob("linux-*.deb"):
         old.unlink()
-    run(["make", "-C", REPO, "kernel-deb", f"KCONFIG={config}"], "make kernel-deb")
+    settings = [f"KCONFIG={config}", f"KERNEL={kernel}"]
+    run(["make", "-C", REPO, "kernel-deb", *settings], "make kernel-deb")
     return sorted(OUT.glob("linux-*.deb"))
 
 
-def packaged(report: Report, directory: Path) -> None:
+def packaged(report: Report, directory: Path, kernel: str) -> None:
     """Boot a Debian 12 with packages of all: settings at boot, KUnit, upgrade, removal."""
     with report.check("debian-12, packages: settings at boot, KUnit, upgrade, removal"):
-        kernels = hooked(directory)
+        kernels = hooked(directory, kernel)
         debs = [make_deb("module-deb", MODULE), make_deb("tools-deb", TOOLS)]
         following = next_version(directory)
         place = copy_tree(make_tree("debian-12", "bookworm", *DKMS), "packaged")
@@ -152,11 +153,25 @@ def packaged(report: Report, directory: Path) -> None:
             report.note(f"debian-12, emulated: {line}")
 
 
-def run_all(report: Report, _full: bool) -> None:
+def pip(report: Report, directory: Path) -> None:
+    """Install the tools by pip on Debian 12 and 13, into an environment that has nothing else."""
+    wheel = make_wheel(directory)
+    for name, suite, others in (("debian-12", "bookworm", DKMS),
+                                ("debian-13-plain", "trixie", (STOCK_KERNEL,))):  # fmt: skip
+        with report.check(f"{name}: pip installs vmscanctl, and each command starts"):
+            tree = copy_tree(make_tree(name, suite, *others), "pip") / "tree"
+            put(tree, [wheel])
+            inside(tree, "apt-get", "update")
+            apt_install(tree, "python3-venv")
+            inside(tree, *bare("/root", f"/root/{wheel.name}"))
+
+
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Install everything in every way that README has."""
     stock_only(report)
     directory = OUT / "install"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    packaged(report, directory)
+    pip(report, directory)
+    packaged(report, directory, kernel)
     readme(report)

@@ -13,7 +13,7 @@ from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, console, run_script
 from vmp.guest.log import find_splat, read_log
 from vmp.guest.qemu import Machine
-from vmp.testing.guest_tests import PROGRAMS, names, prepare, report_results
+from vmp.testing.guest_tests import PROGRAMS, names, report_results
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -58,8 +58,7 @@ def table(kept: dict[str, str]) -> str:
 
 
 def run_all(report: Report, label: str, machine: Installation, files: Files) -> None:
-    """Run the guest tests that there is all for."""
-    prepare()
+    """Run the guest tests that there is all for; their programs are there."""
     alone = {test for group in OTHERS for test in names(group)}
     usual = [test for test in names("all") if test not in alone]
     found = run_on(report, label, machine, files, usual, USUAL)

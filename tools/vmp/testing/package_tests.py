@@ -5,12 +5,21 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from vmp.common import REPO, VERSION, Failure, Words, run
+from vmp.common import CACHE, REPO, VERSION, Failure, Words, run
 from vmp.testing.results import Report
+from vmp.vmscanctl import COMMANDS
 
 MODULE, TOOLS = "vmscan-policy-dkms", "vmscan-policy-tools"
 NAME = "vmscan_policy"
 EXCLUDED = 77  # dkms's exit status for a kernel that a module is not for
+# Installs a wheel where nothing else is, and has each command tell what it takes.
+BARE = """
+python3 -m venv "$0/venv"
+"$0/venv/bin/pip" install -q --no-index "$1"
+shift
+cd /
+for command; do "$0/venv/bin/vmscanctl" "$command" --help >/dev/null; done
+"""
 PAGES = ("vmscanctl", *(f"vmscanctl-{name}" for name in ("ab", "record", "report", "shark")))
 
 
@@ -20,6 +29,20 @@ def make_deb(target: str, package: str, version: str = VERSION, source: Path = R
     deb.unlink(missing_ok=True)
     run(["make", "-C", source, target], f"make {target}")
     return deb
+
+
+def make_wheel(directory: Path) -> Path:
+    """Make what pip installs; return it."""
+    tools = directory / "tools"
+    run(["cp", "-r", REPO / "tools", tools], "copying the tools")  # pip leaves its work there
+    options: Words = ["--no-build-isolation", "--no-deps", "-w", directory]
+    run([CACHE / "venv" / "bin" / "pip", "wheel", "-q", *options, tools], "pip wheel")
+    return next(directory.glob("*.whl"))
+
+
+def bare(directory: str, wheel: str) -> list[str]:
+    """Return the command that installs a wheel below a directory, and tries what it brings."""
+    return ["sh", "-ec", BARE, directory, wheel, *COMMANDS]
 
 
 def unpack(target: str, package: str, directory: Path) -> Path:
@@ -64,7 +87,7 @@ def tools_package(top: Path) -> None:
     found = {str(name.parent) for name in names}
     same("directories", found, wanted | {"tools", "tools/workloads"})
     programs = {name for name in files(top, f"{share}/tools") if "/" not in name}
-    same("programs", programs, {"vmscanctl"})
+    same("programs", programs, {"run-vmscanctl"})
     same("pages", files(top, "usr/share/man/man1"), {f"{page}.1.gz" for page in PAGES})
     same("etc", files(top, "etc"), {"vmscan-policy.conf"})
     if not list(top.rglob("system/vmscan-policy.service")):
@@ -97,9 +120,11 @@ def dkms_builds(top: Path, kernel: Path, directory: Path) -> None:
 
 def run_all(report: Report, kernel: Path, directory: Path) -> None:
     """Make the packages and check them."""
-    with report.check("module-deb has what dkms needs, and dkms builds the module"):
+    with report.check("module-deb has the files for dkms, and dkms builds the module"):
         top = unpack("module-deb", MODULE, directory)
         module_package(top)
         dkms_builds(top, kernel, directory)
+    with report.check("pip installs vmscanctl into a bare environment, where each command starts"):
+        run(bare(str(directory), str(make_wheel(directory))), "installing")
     with report.check("tools-deb has vmscanctl, which runs"):
         tools_package(unpack("tools-deb", TOOLS, directory))

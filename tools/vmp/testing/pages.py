@@ -15,7 +15,6 @@ from vmp.common import REPO, Command, Parser
 from vmp.vmscanctl import COMMANDS, make_parser
 
 MAN = REPO / "tools" / "man"
-INSTALLERS = ("install", "uninstall")  # explained in livepatch.1
 OWN_PAGE = ("ab", "record", "report", "shark")  # commands of vmscanctl
 TOOLS = (
     vmp.bench.command.COMMAND,
@@ -47,8 +46,7 @@ def pages() -> dict[Path, list[argparse.ArgumentParser]]:
     found = {MAN / f"{tool.name}.1": list(all_parsers(parser_of(tool))) for tool in TOOLS}
     for name in OWN_PAGE:
         found[MAN / f"vmscanctl-{name}.1"] = [parser_of(COMMANDS[name])]
-    apart = (*OWN_PAGE, *INSTALLERS)
-    own = {name: command for name, command in COMMANDS.items() if name not in apart}
+    own = [command for name, command in COMMANDS.items() if name not in OWN_PAGE]
     return found | {MAN / "vmscanctl.1": list(all_parsers(make_parser(own)))}
 
 

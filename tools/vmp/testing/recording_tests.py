@@ -81,9 +81,9 @@ def count_spans(trace: Path, figures: dict[str, Any]) -> None:
             raise Failure(f"not {number} spans of {kind}, all closed:\n{text}")
 
 
-def run_all(report: Report, _full: bool) -> None:
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Record a run, and compare the figures of the report and the spans of the plugin."""
-    trace, ab = record(build_kernel(None, "plain"))
+    trace, ab = record(build_kernel(kernel, "plain"))
     figures = report_on(trace, ab)
     with report.check("the recording agrees with the module's counters and with ab's"):
         compare(figures)

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """Results of tests, one line each as they come, and the count and the minutes at the end."""
 
+import json
 import os
 import resource
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import Failure
+from vmp.common import OUT, Failure
+from vmp.form import to_go
+
+LAST = OUT / "test-minutes.json"  # of each group, when it was last run
 
 
 def stolen() -> float:
@@ -31,7 +35,11 @@ class Counts:
 class Report:
     """Counts tests and prints a line for each, also into a log; for any number of threads."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, lanes: Iterable[Sequence[str]] = ()) -> None:
+        """Begin; the groups of a lane run one after the other, beside those of the others."""
+        self.lanes = list(lanes)
+        self.last: dict[str, float] = json.loads(LAST.read_text()) if LAST.exists() else {}
+        self.begun: dict[str, float] = {}
         self.passed = 0
         self.failed: list[str] = []
         self.skipped: list[str] = []
@@ -95,14 +103,38 @@ class Report:
         """Run the block as a group of tests, whose minutes are kept; a Failure fails it."""
         start = time.monotonic()
         self.running.counts = Counts()
+        with self.lock:
+            self.begun[name] = start
+            if self.lanes:
+                self.note(f"group {name} begins: {self.progress()}")
         try:
             yield
         except Failure as failure:
-            self.add(f"{name}: what its tests need", str(failure))
+            self.add(f"{name}: preparing its tests", str(failure))
         with self.lock:
             self.minutes[name] = (time.monotonic() - start) / 60
             self.counts[name] = self.count()
-            self.note(f"group {name}: {self.minutes[name]:.1f} min")
+            self.last[name] = self.minutes[name]
+            told = f"; {self.progress()}" if self.lanes else ""
+            self.note(f"group {name}: {self.minutes[name]:.1f} min{told}")
+
+    def progress(self) -> str:
+        """Return how many groups have ended, and how long the others take, by their last run."""
+        every = [name for lane in self.lanes for name in lane]
+        told = f"{len(self.minutes)} of {len(every)} groups done"
+        if not all(name in self.last for name in every):
+            return told
+        left = [
+            sum(
+                60 * self.last[name] - self.since(name) for name in lane if name not in self.minutes
+            )
+            for lane in self.lanes
+        ]
+        return f"{told}, {to_go(max(0, *left))}"
+
+    def since(self, name: str) -> float:
+        """Return how long a group has been running, in seconds."""
+        return time.monotonic() - self.begun[name] if name in self.begun else 0
 
     def note(self, text: str) -> None:
         """Print something worth knowing about the tests around it."""
@@ -121,4 +153,6 @@ class Report:
         self.say(*(f"# skipped: {name}" for name in self.skipped))
         self.say(*(f"# failed: {name}" for name in self.failed))
         self.say(f"{self.passed} passed, {len(self.failed)} failed")
+        if self.lanes:
+            LAST.write_text(json.dumps(self.last))
         return 1 if self.failed or not self.passed else 0

@@ -19,7 +19,7 @@ from vmp.guest.kernel import (
 from vmp.guest.porting import compare
 from vmp.guest.sources import Version, find_version, versions
 from vmp.guest.trial import OFF, ON, STOCK, applies, release_objects
-from vmp.testing import faults
+from vmp.testing.faults import FAULTS
 from vmp.testing.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
 from vmp.testing.results import Report
 
@@ -155,7 +155,7 @@ def stays_the_same(on: Path, stock: Path) -> None:
     hooked, unpatched = functions(on), functions(stock)
     for function in set(UNCHANGED) & unpatched.keys():
         if [item.code for item in hooked[function]] != [item.code for item in unpatched[function]]:
-            raise Failure(f"{function}() is not what it is without the series")
+            raise Failure(f"{function}() differs from that without the series")
 
 
 def changed_lines(series: str) -> tuple[int, int]:
@@ -209,7 +209,7 @@ def run_series(report: Report, version: Version) -> Branches:
     """Check what a series is in the objects that it touches; return the branches that it has."""
     series = version.series
     found: Branches = {}
-    with report.check(f"{series}: what is touched compiles, option on and off, W=1"):
+    with report.check(f"{series}: the files that it touches compile, option on and off, W=1"):
         stock, off, on = (release_objects(version, state) for state in (STOCK, OFF, ON))
         found = counts(on)
         with report.check(f"{series}: the branches are where they are expected"):
@@ -217,7 +217,7 @@ def run_series(report: Report, version: Version) -> Branches:
                 raise Failure(f"expected {expected(series)}\nfound {found}")
         with report.check(f"{series}: stock's loops over entries stay as they are"):
             stays_the_same(on, stock)
-        with report.check(f"{series}: off, nothing calls what is compiled out"):
+        with report.check(f"{series}: off, nothing calls code that is compiled out"):
             calls_nothing(off)
         for hot in dict.fromkeys(name for owners in found.values() for name in owners):
             with report.check(f"{series}: off, the points in {hot}() are nops"):
@@ -250,12 +250,12 @@ def run_steps(report: Report, version: Version) -> None:
             compiles(version, "plain", count, "mm/")
 
 
-def run_all(report: Report, full: bool) -> None:
+def run_all(report: Report, full: bool, kernel: str) -> None:
     """Check that each series applies and compiles, and what it costs when off.
 
     Patch by patch for the default one, or for all.
     """
-    default = find_version(None)
+    default = find_version(kernel)
     found: dict[str, Branches] = {}
     for series in series_names():
         newest = default if series == default.series else find_version(series)
@@ -270,28 +270,27 @@ def run_all(report: Report, full: bool) -> None:
     table(found, report)
 
 
-def run_releases(report: Report, _full: bool) -> None:
+def run_releases(report: Report, _full: bool, kernel: str) -> None:
     """Boot the oldest release, each part of the series, and a kernel with the option off."""
-    newest = find_version(None)
+    newest = find_version(kernel)
     oldest = versions(newest.series)[0]
-    kernel = build_kernel(oldest.point, "plain")
+    built = build_kernel(oldest.point, "plain")
     with report.check(f"mm/ of {oldest.point} compiles without a warning"):
         compiles(oldest, "plain", None, "mm/")
-    guest_suite(report, oldest.point, kernel, ["reclaim-exact", "slow-disk"], False)
+    guest_suite(report, oldest.point, built, ["reclaim-exact", "slow-disk"], False)
     for count in range(1, len(hook_patches(newest.series))):
         with report.check(f"the series builds and boots up to patch {count}"):
-            boots(build_kernel(None, "plain", count))
+            boots(build_kernel(kernel, "plain", count))
+    plain, off = build_kernel(kernel, "plain"), build_kernel(kernel, "off")
     with report.check("the whole series boots"):
-        boots(build_kernel(None, "plain"))
-    off = build_kernel(None, "off")
+        boots(plain)
     with report.check("the series boots with the option off"):
         boots(off)
     with report.check("insmod into a kernel without the hooks says so"):
-        module = build_module(build_kernel(None, "plain"))
+        module = build_module(plain)
         refused(off, module, "this kernel has no reclaim policy hooks", OUT / "test-off.log")
     with report.check("a build against a kernel without the hooks says so"):
         build_refused(off)
     with report.check("insmod of a module for another hook ABI says so"):
-        kernel = build_kernel(None, "plain")
-        module = build_module(kernel, faults.OTHER_ABI)
-        refused(kernel, module, "was built for hook ABI", OUT / "test-abi.log")
+        module = build_module(plain, FAULTS["other-abi"])
+        refused(plain, module, "was built for hook ABI", OUT / "test-abi.log")

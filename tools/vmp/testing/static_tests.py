@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Checks of the sources that need no guest."""
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -65,10 +64,13 @@ def checkpatch(tree: Path, arguments: list[str | Path]) -> None:
     fail_on_output(["perl", script, *options, *arguments], "checkpatch")
 
 
-def fail_on_output(command: list[str | Path], what: str) -> None:
-    """Run a checker that is to be silent; raises Failure with its output or its failure."""
-    shell = ["bash", "-c", '"$@" 2>&1 || echo "exit status $?"', "check", *command]
-    output = run(shell, what).strip()
+SAID = '"$@" 2>&1 || echo "exit status $?"'
+SAID_IF_IT_FAILED = 'said=$("$@" 2>&1) || echo "$said"'
+
+
+def fail_on_output(command: list[str | Path], what: str, shell: str = SAID) -> None:
+    """Run a checker; raise Failure with what it, run by a line of shell, has said."""
+    output = run(["bash", "-c", shell, "check", *command], what).strip()
     if output:
         raise Failure(output)
 
@@ -113,25 +115,14 @@ def trace_branches(kernel: Path) -> int:
     return len(branches)
 
 
-def pip_install() -> None:
-    """Install the tools as pip does on a user's machine, and run the program."""
-    with tempfile.TemporaryDirectory() as temporary:
-        tools, target = Path(temporary) / "tools", Path(temporary) / "target"
-        run(["cp", "-r", TOOLS, tools], "copying the tools")  # pip leaves its work there
-        options: Words = ["--no-build-isolation", "--no-deps", "--target", target]
-        run([CACHE / "venv" / "bin" / "pip", "install", "-q", *options, tools], "pip install")
-        found = os.environ | {"PYTHONPATH": str(target)}
-        run([target / "bin" / "vmscanctl", "--version"], "vmscanctl", cwd=target, env=found)
-
-
-def run_all(report: Report, _full: bool) -> None:
+def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Run the static checks."""
     for series in series_names():
         release = source(find_version(series))
         for patch in hook_patches(series):
             with report.check(f"checkpatch --strict {series} {patch.name}"):
                 checkpatch(release, [patch])
-    tree = source(find_version(None))
+    tree = source(find_version(kernel))
     with report.check("checkpatch --strict module kunit"):
         special = {TRACE_HEADER: TRACE_IGNORED, COMPAT_HEADER: COMPAT_IGNORED}
         checkpatch(tree, ["-f", *(path for path in c_sources() if path not in special)])
@@ -160,24 +151,21 @@ def run_all(report: Report, _full: bool) -> None:
     with report.check("mypy --strict"):
         settings: Words = ["--config-file", TOOLS / "mypy.ini", "--no-error-summary"]
         fail_on_output([programs / "mypy", *settings, *python], "mypy")
-    with report.check("pip installs vmscanctl"):
-        pip_install()
     with report.check("man pages"):
         pages = sorted((TOOLS / "man").glob("*.1"))
         fail_on_output(["groff", "-man", "-ww", "-z", "-Tutf8", *pages], "groff")
     with report.check("unit tests of the tools"):
-        told: Words = ["bash", "-c", 'said=$("$@" 2>&1) || echo "$said"', "pytest"]
-        fail_on_output([*told, programs / "pytest", TOOLS / "tests"], "unit tests")
+        fail_on_output([programs / "pytest", TOOLS / "tests"], "unit tests", SAID_IF_IT_FAILED)
     with report.check("KernelShark's plugin builds and pairs events"):
-        built = OUT / "kernelshark"
-        run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")
-        run([built / "test_spans"], "pairing events")
-    kernel = build_kernel(None, "plain")
+        plugin = OUT / "kernelshark"
+        run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={plugin}"], "building the plugin")
+        run([plugin / "test_spans"], "pairing events")
+    built = build_kernel(kernel, "plain")
     with report.check("module and kunit without a warning: W=1, sparse"):
-        module_warnings(kernel / "headers")
+        module_warnings(built / "headers")
     with report.check("module without a warning where the kernel has no KUnit: W=1, sparse"):
-        warnings_without_kunit(kernel)
+        warnings_without_kunit(built)
     with report.check("off, each trace event is a static branch"):
-        report.note(f"all trace events of the module: {trace_branches(kernel)} static branches")
+        report.note(f"all trace events of the module: {trace_branches(built)} static branches")
     with tempfile.TemporaryDirectory() as name:
-        package_tests.run_all(report, kernel, Path(name))
+        package_tests.run_all(report, built, Path(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How numbers, percentages and intervals are written: in tables, pages and sentences alike."""
+"""How numbers, percentages, intervals and times to go are written, wherever that is."""
 
 import math
 
@@ -28,3 +28,8 @@ def percent(value: float | None, digits: int | None = 1) -> str:
 def interval(ends: tuple[float, float] | None, digits: int | None = 1) -> str:
     """Format an interval in percent; '-' for None."""
     return " to ".join(signed(end, digits) for end in ends) + " %" if ends else "-"
+
+
+def to_go(seconds: float) -> str:
+    """Format how long something will still take, about."""
+    return f"{seconds / 60:.0f} min to go" if seconds >= 100 else f"{seconds:.0f} s to go"
