@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """In the guest: an A/B run that prints each slice as soon as it is measured, a line of JSON."""
 
