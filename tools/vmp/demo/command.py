@@ -78,37 +78,26 @@ def prepare_stock(name: str, out: Path) -> list[str]:
     return machine.boot(kernel, out / INITRAMFS, out / CONSOLE)
 
 
-def prepare_built(name: str) -> list[str]:
+def prepare_built(name: str, why: str) -> list[str]:
     """Return the command of a guest with a kernel that is built here, hooks and all."""
     kernel = ["--kernel", decide(name)]
-    step("installing what the build of a kernel needs", ["tools/setup"])
-    step(
-        "building kernel and module, half an hour the first time",
-        ["tools/kernel", "module", *kernel],
-    )
+    step(f"{why}installing what the build of a kernel needs", ["tools/setup"])
+    what = "building kernel and module, half an hour the first time"
+    step(what, ["tools/kernel", "module", *kernel])
     size = ["--cpus", str(machine.HARDWARE.cpus), "--memory", machine.HARDWARE.memory]
-    told_status = ["sh", "-c", f'"$@"; echo "{machine.ENDED}$?"', "sh"]
-    return [
-        "tools/vm",
-        *size,
-        "--timeout",
-        "20m",
-        "--",
-        *told_status,
-        "python3",
-        machine.INSIDE,
-        *AB,
-    ]
+    guest = ["tools/vm", *kernel, *size, "--timeout", "20m", "--"]
+    script = f'"$@"; echo "{machine.ENDED}$?"'
+    return [*guest, "sh", "-c", script, "sh", "python3", machine.INSIDE, *AB]
 
 
 def prepare(name: str, out: Path) -> list[str]:
     """Return the command of the guest; says so if it is not Debian's kernel."""
-    if "/" not in name:
-        try:
-            return prepare_stock(name, out)
-        except NoStock as reason:
-            print(f"demo: {reason}: a kernel is built instead", file=sys.stderr, flush=True)
-    return prepare_built(name)
+    if "/" in name:
+        return prepare_built(name, "")
+    try:
+        return prepare_stock(name, out)
+    except NoStock as reason:
+        return prepare_built(name, f"{reason}, so a kernel is built: ")
 
 
 def measure(command: list[str], parts: list[Result]) -> None:
@@ -163,6 +152,8 @@ def run(args: argparse.Namespace) -> int:
         raise
     finally:
         (out / INITRAMFS).unlink(missing_ok=True)
+        if not any(out.iterdir()):
+            out.rmdir()
     finish(out, parts, "")
     return 0
 
