@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What there is to choose from on a kernel, by its traits. */
 #include <kunit/test.h>
+#include <linux/string.h>
 
 #include "../module/internal.h"
 
@@ -64,11 +65,11 @@ static void shown_test(struct kunit *test)
 struct profile_case {
 	const char *name;
 	unsigned long traits;
-	struct vmp_choice want;
+	unsigned int want[VMP_NR_POINTS];
 };
 
 /* Of the points in their order. */
-#define POLICIES(...)	{ { __VA_ARGS__ } }
+#define POLICIES(...)	{ __VA_ARGS__ }
 #define STOCK_POLICIES	POLICIES(0, 0, VMP_AGING_CONTINUE, 0, 0, 0, 0)
 #define RECOMMENDED_POLICIES(writeback, unmap, young) \
 	POLICIES(VMP_FLUSH_BATCH, VMP_SCAN_STOCK, VMP_AGING_CONTINUE, writeback, \
@@ -101,11 +102,15 @@ KUNIT_ARRAY_PARAM(profile, profile_cases, profile_desc);
 static void profile_test(struct kunit *test)
 {
 	const struct profile_case *c = test->param_value;
-	struct vmp_choice got = vmp_profile_choice(c->name, c->traits);
+	int profile = match_string(vmp_profile_names, vmp_nr_profiles, c->name);
+	struct vmp_settings got = { .policy = { 9, 9, 9, 9, 9, 9, 9 }, .floor = 3 };
 	unsigned int i;
 
+	KUNIT_ASSERT_GE(test, profile, 0);
+	vmp_set_profile(&got, profile, c->traits);
 	for (i = 0; i < VMP_NR_POINTS; i++)
-		KUNIT_EXPECT_EQ_MSG(test, got.policy[i], c->want.policy[i], "point %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, got.policy[i], c->want[i], "point %u", i);
+	KUNIT_EXPECT_EQ(test, got.floor, 3);
 }
 
 /* When async's workers are waited for: it has to have been in effect, and to be so no longer. */
@@ -141,7 +146,7 @@ KUNIT_ARRAY_PARAM(ends, ends_cases, ends_desc);
 static void ends_test(struct kunit *test)
 {
 	const struct ends_case *c = test->param_value;
-	struct vmp_choice old = {}, new = {};
+	struct vmp_settings old = {}, new = {};
 
 	old.policy[VMP_POINT_SCAN] = c->old[0];
 	old.policy[VMP_POINT_AGING] = c->old[1];

@@ -30,13 +30,11 @@ struct step_case {
 /* The same, but another loop has made the pass so far. */
 #define OTHER_BATCH(moved, granted) \
 	.pass.last = VMSCAN_EVICT, .pass.progress = true, .pass.nr_batches = 1, \
-	.pass.nr_moved = (moved), .note.scan = VMP_SCAN_BUDGET, .note.before = (granted)
+	.pass.nr_moved = (moved), .note.scan = VMP_SCAN_BUDGET, .note.budget = (granted)
 #define DRY \
 	.pass.last = VMSCAN_EVICT, .pass.nr_batches = 1, \
 	.note.scan = VMP_SCAN_6_12, .note.budget = 100
-#define TO_AGE \
-	.pass.last = VMSCAN_AGE, .note.scan = VMP_SCAN_6_12, .note.to_age = true, \
-	.note.before = 9
+#define TO_AGE		.pass.last = VMSCAN_AGE, .note.scan = VMP_SCAN_6_12
 #define AGED		TO_AGE, .pass.progress = true, .note.aged = true
 
 #define EVICT(pages)	.want = VMSCAN_EVICT, .budget = (pages)
@@ -101,23 +99,16 @@ KUNIT_ARRAY_PARAM(step, step_cases, step_desc);
 static void step_test(struct kunit *test)
 {
 	const struct step_case *c = test->param_value;
-	struct vmp_pass_note note = c->note;
-	struct vmscan_pass pass = c->pass;
-	enum vmp_end why;
-	u64 step;
+	struct vmp_decision got = vmp_scan_6_12_decide(&c->pass, &c->note, !c->offline);
 
-	step = vmp_scan_6_12_step(&pass, &note, !c->offline);
-	KUNIT_EXPECT_EQ(test, VMSCAN_STEP_ACTION(step), c->want);
-	if (VMSCAN_STEP_ACTION(step) == VMSCAN_EVICT) {
-		KUNIT_EXPECT_EQ(test, note.budget, c->budget);
-		KUNIT_EXPECT_EQ(test, VMSCAN_STEP_TAKE(step), 64);
-		KUNIT_EXPECT_EQ(test, VMSCAN_STEP_MOVE(step), VMSCAN_MAX_BATCH);
+	KUNIT_EXPECT_EQ(test, VMSCAN_STEP_ACTION(got.step), c->want);
+	KUNIT_EXPECT_EQ(test, got.age == VMP_AGE_NOW, c->want == VMSCAN_AGE);
+	KUNIT_EXPECT_EQ(test, got.end, c->want == VMSCAN_END ? c->why : VMP_GO_ON);
+	if (c->want == VMSCAN_EVICT) {
+		KUNIT_EXPECT_EQ(test, got.budget, c->budget);
+		KUNIT_EXPECT_EQ(test, VMSCAN_STEP_TAKE(got.step), 64);
+		KUNIT_EXPECT_EQ(test, VMSCAN_STEP_MOVE(got.step), VMSCAN_MAX_BATCH);
 	}
-	if (c->want != VMSCAN_END)
-		return;
-	/* the kernel asks once more, why; "nothing" is what it takes for no reason */
-	why = vmp_scan_6_12_end(&pass, &note);
-	KUNIT_EXPECT_EQ(test, why == VMP_GO_ON ? VMP_END_NOTHING : why, c->why);
 }
 
 static struct kunit_case scan_6_12_cases[] = {

@@ -8,12 +8,12 @@
  * wait that a reclaimer has. "async" has a worker do that while something cold
  * is left to evict.
  */
-#include <linux/debugfs.h>
+#include <linux/array_size.h>
+#include <linux/cleanup.h>
 #include <linux/memcontrol.h>
 #include <linux/mmzone.h>
-#include <linux/percpu.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/swap.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
@@ -25,37 +25,20 @@
  */
 #define ASYNC_SHARE	32
 
-enum vmp_aging_stat {
-	STAT_SYNC,		/* generations made by a reclaimer */
-	STAT_FAILED,		/* ... not made: another task was at it */
-	STAT_WAITED,		/* waits for that task, of one tick each */
-	STAT_ASYNC,		/* generations made by a worker */
-	STAT_STALE,		/* ... found made when the worker came */
-	STAT_OFFLINE,		/* ... not due any more: the memcg was removed */
-	STAT_REQUESTS,		/* requests to a worker by what became of them */
-	NR_AGING_STATS = STAT_REQUESTS + VMP_GONE + 1,
+static const char *const stat_names[VMP_NR_AGING_STATS] = {
+	[VMP_AGING_SYNC] = "sync",
+	[VMP_AGING_FAILED] = "failed",
+	[VMP_AGING_WAITED] = "waited",
+	[VMP_AGING_ASYNCED] = "async",
+	[VMP_AGING_STALE] = "stale",
+	[VMP_AGING_OFFLINE] = "offline",
+	[VMP_AGING_REQUESTS + VMP_QUEUED] = "queued",
+	[VMP_AGING_REQUESTS + VMP_MERGED] = "merged",
+	[VMP_AGING_REQUESTS + VMP_FULL] = "full",
+	[VMP_AGING_REQUESTS + VMP_GONE] = "gone",
 };
 
-static const char *const stat_names[NR_AGING_STATS] = {
-	[STAT_SYNC] = "sync",
-	[STAT_FAILED] = "failed",
-	[STAT_WAITED] = "waited",
-	[STAT_ASYNC] = "async",
-	[STAT_STALE] = "stale",
-	[STAT_OFFLINE] = "offline",
-	[STAT_REQUESTS + VMP_QUEUED] = "queued",
-	[STAT_REQUESTS + VMP_MERGED] = "merged",
-	[STAT_REQUESTS + VMP_FULL] = "full",
-	[STAT_REQUESTS + VMP_GONE] = "gone",
-};
-
-static DEFINE_PER_CPU(u64 [NR_AGING_STATS], aging_stats);
 static struct vmp_aging_queue aging_queue;
-
-static void count_stat(unsigned int stat)
-{
-	this_cpu_inc(aging_stats[stat]);
-}
 
 /**
  * vmp_aging_cold() - is there a generation to evict from?
@@ -66,6 +49,18 @@ static void count_stat(unsigned int stat)
 bool vmp_aging_cold(const struct vmscan_pass *pass)
 {
 	return pass->nr_gens > MIN_NR_GENS;
+}
+
+/**
+ * vmp_aging_policy() - which aging policy is in effect?
+ * @settings: of the memory cgroup
+ *
+ * Return: the policy; the loop of 6.12 ages as it does, whatever is chosen.
+ */
+enum vmp_aging vmp_aging_policy(const struct vmp_settings *settings)
+{
+	return settings->policy[VMP_POINT_SCAN] == VMP_SCAN_6_12 ?
+	       VMP_AGING_STOP : settings->policy[VMP_POINT_AGING];
 }
 
 /**
@@ -122,59 +117,31 @@ static void trace_begin(const struct vmp_where *where, bool async, u64 before)
 		trace_aging_begin(where, vmp_begin_id(VMP_SPAN_AGING), async, before);
 }
 
-/* Tells vmp_scan_end() where the first aging was. */
-static void note_aged(const struct vmscan_pass *pass, struct vmp_pass_note *note)
+static struct vmp_where pass_where(const struct vmscan_pass *pass, const struct vmp_rule *rule)
 {
-	if (note->aged)
-		return;
-
-	note->aged = true;
-	note->batches_before = pass->nr_batches;
+	return vmp_where(pass->ops, rule, vmp_aging_policy(&rule->settings), pass->memcg,
+			 pass->nid);
 }
 
 /**
- * vmp_aging_begin() - the next step is to age
+ * vmp_aging_result() - count and trace what has come of a step that was to age
+ * @rule: the rule of the pass
  * @pass: the pass
- * @note: what is known of it
  */
-void vmp_aging_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note)
+void vmp_aging_result(const struct vmp_rule *rule, const struct vmscan_pass *pass)
 {
-	const struct vmp_where where = vmp_where(pass->ops, to_vmp_set(pass->ops)->aging,
-						 pass->memcg, pass->nid);
-
-	note->before = pass->max_seq;
-	trace_begin(&where, false, pass->max_seq);
-}
-
-/**
- * vmp_aging_result() - take note of what has come of the last step, if it was to age
- * @pass: the pass
- * @note: what is known of it
- */
-void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note)
-{
-	const struct vmp_set *set = to_vmp_set(pass->ops);
 	struct vmp_where where;
-	u64 before;
 
-	if (pass->last != VMSCAN_AGE)
-		return;
-
-	count_stat(pass->progress ? STAT_SYNC : STAT_FAILED);
-	if (pass->waited)
-		count_stat(STAT_WAITED);
-	if (pass->progress)
-		note_aged(pass, note);
+	vmp_count(rule, aging[pass->progress ? VMP_AGING_SYNC : VMP_AGING_FAILED], 1);
+	vmp_count(rule, aging[VMP_AGING_WAITED], pass->waited);
 	if (trace_aging_end_enabled()) {
-		where = vmp_where(pass->ops, set->aging, pass->memcg, pass->nid);
-		/* void if another set has come in */
-		before = note->before ?: pass->max_seq - pass->progress;
-		trace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), false, before,
-				before + pass->progress);
+		where = pass_where(pass, rule);
+		trace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), false,
+				pass->max_seq - pass->progress, pass->max_seq);
 	}
 }
 
-static bool age_later(const struct vmscan_pass *pass)
+static bool age_later(const struct vmp_rule *rule, const struct vmscan_pass *pass)
 {
 	const struct vmp_aging_request request = {
 		.memcg = pass->memcg,
@@ -185,38 +152,44 @@ static bool age_later(const struct vmscan_pass *pass)
 	};
 	enum vmp_queued queued = vmp_aging_queue_add(&aging_queue, &request);
 
-	count_stat(STAT_REQUESTS + queued);
+	vmp_count(rule, aging[VMP_AGING_REQUESTS + queued], 1);
 
 	return queued == VMP_QUEUED;
 }
 
 /**
- * vmp_aging_step() - is it time to age?
+ * vmp_aging_follow() - trace that the next step is to age, or have a worker do it
+ * @rule: the rule of the pass
  * @pass: the pass
- * @note: what is known of it
+ * @age: what was decided
  *
- * After a step that was to age, a batch comes first, whatever came of it.
- *
- * Return: true if the next step is to make a generation; a worker may have been told to.
+ * Return: true if a worker was told to.
  */
-bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note)
+bool vmp_aging_follow(const struct vmp_rule *rule, const struct vmscan_pass *pass,
+		      enum vmp_age age)
 {
-	if (pass->last == VMSCAN_AGE)
-		return false;
+	struct vmp_where where;
 
-	switch (vmp_aging_decide(to_vmp_set(pass->ops)->aging, pass)) {
-	case VMP_AGE_NOW:
-		vmp_aging_begin(pass, note);
-		return true;
-	case VMP_AGE_LATER:
-		if (age_later(pass))
-			note_aged(pass, note);
-		break;
-	case VMP_AGE_NO:
-		break;
+	if (age == VMP_AGE_NOW) {
+		where = pass_where(pass, rule);
+		trace_begin(&where, false, pass->max_seq);
 	}
 
-	return false;
+	return age == VMP_AGE_LATER && age_later(rule, pass);
+}
+
+/* By a worker: the settings that hold now need not be those that asked. */
+static void count_now(struct mem_cgroup *memcg, enum vmp_aging_stat stat)
+{
+	guard(rcu)();
+	vmp_count(vmp_rule_now(memcg, NULL), aging[stat], 1);
+}
+
+static u64 settings_now(struct mem_cgroup *memcg)
+{
+	guard(rcu)();
+
+	return vmp_rule_now(memcg, NULL)->cgroup;
 }
 
 static void age_request(const struct vmp_aging_request *request)
@@ -226,18 +199,19 @@ static void age_request(const struct vmp_aging_request *request)
 		.set = request->set,
 		.cgroup = vmp_cgroup_id(request->memcg),
 		.nid = request->nid,
+		.settings = settings_now(request->memcg),
 	};
 	bool aged;
 
 	if (!mem_cgroup_online(request->memcg)) {
-		count_stat(STAT_OFFLINE);
+		count_now(request->memcg, VMP_AGING_OFFLINE);
 		return;
 	}
 
 	trace_begin(&where, true, request->max_seq);
 	aged = vmscan_age_memcg(request->memcg, request->nid, request->max_seq,
 				request->swappiness);
-	count_stat(aged ? STAT_ASYNC : STAT_STALE);
+	count_now(request->memcg, aged ? VMP_AGING_ASYNCED : VMP_AGING_STALE);
 	if (trace_aging_end_enabled())
 		trace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), true, request->max_seq,
 				request->max_seq + aged);
@@ -254,26 +228,24 @@ static const struct vmp_policy aging_policies[] = {
 	[VMP_AGING_ASYNC] = { .name = "async", .retire = async_retire },
 };
 
-static int stats_show(struct seq_file *m, void *v)
+/* Its callbacks are the scan point's. */
+static void aging_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
 {
-	vmp_show_counters(m, stat_names, aging_stats, NR_AGING_STATS);
-
-	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
 
-static void aging_create_files(struct dentry *dir)
+static void aging_stats(struct seq_file *m, const struct vmp_stats __percpu *stats, bool machine)
 {
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+	vmp_show_counters(m, stat_names, stats->aging, VMP_NR_AGING_STATS);
 }
 
 const struct vmp_point vmp_aging_point = {
 	.name = "aging",
 	.policies = aging_policies,
 	.nr_policies = ARRAY_SIZE(aging_policies),
-	.needs = &vmp_scan_point,
+	.needs = VMP_POINT_SCAN,
 	.in_effect = vmp_scan_ages,
-	.create_files = aging_create_files,
+	.fill = aging_fill,
+	.show_stats = aging_stats,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_aging_point);
 

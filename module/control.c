@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which policy is in force at which point, and the debugfs files that show and
- * set it. Each setting publishes a whole new set, so the points that a profile
- * covers change together, under load too.
+ * What is in force, and the debugfs files that show and set it. Each change publishes a
+ * whole new set, so the points that a profile covers change together, under load too.
  */
+#include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/utsname.h>
 #include <kunit/visibility.h>
@@ -14,205 +15,52 @@
 #include "internal.h"
 #include "trace.h"
 
-static const struct vmp_point *const points[VMP_NR_POINTS] = {
-	[VMP_POINT_FLUSH] = &vmp_flush_point,
-	[VMP_POINT_SCAN] = &vmp_scan_point,
-	[VMP_POINT_AGING] = &vmp_aging_point,
-	[VMP_POINT_WRITEBACK] = &vmp_writeback_point,
-	[VMP_POINT_THROTTLE] = &vmp_throttle_point,
-	[VMP_POINT_UNMAP] = &vmp_unmap_point,
-	[VMP_POINT_YOUNG] = &vmp_young_point,
-};
+static DEFINE_PER_CPU(struct vmp_stats, machine_stats);
+static struct vmp_entry machine = { .rule.stats = &machine_stats };
 
-struct vmp_profile {
-	const char *name;
-	struct vmp_choice choice;
-};
-
-static const struct vmp_profile profiles[] = {
-	{
-		.name = "stock",
-		.choice.policy[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
-	},
-	/*
-	 * With the multi-gen LRU no worse than stock under any load of
-	 * docs/results/recommended.md, and better under some. With "budget" there are fewer
-	 * waits, but each is longer.
-	 */
-	{
-		.name = "recommended",
-		.choice.policy = {
-			[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH,
-			[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
-			[VMP_POINT_WRITEBACK] = VMP_WRITEBACK_FEEDBACK,
-			[VMP_POINT_THROTTLE] = VMP_THROTTLE_MEMCG,
-			[VMP_POINT_UNMAP] = VMP_RMAP_BATCH,
-			[VMP_POINT_YOUNG] = VMP_RMAP_BATCH,
-		},
-	},
-	{
-		.name = "max",
-		.choice.policy = {
-			[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH,
-			[VMP_POINT_SCAN] = VMP_SCAN_BUDGET,
-			[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
-			[VMP_POINT_WRITEBACK] = VMP_WRITEBACK_FEEDBACK,
-			[VMP_POINT_THROTTLE] = VMP_THROTTLE_ALL,
-			[VMP_POINT_UNMAP] = VMP_RMAP_BATCH,
-			[VMP_POINT_YOUNG] = VMP_RMAP_BATCH,
-		},
-	},
-};
-
+/* Protects the entries but for their directories and files. */
 static DEFINE_MUTEX(control_lock);
-static struct vmp_choice current_choice;
-static struct vmp_set *published;
+static LIST_HEAD(entries);
+static struct vmp_set __rcu *published;
 static u32 set_number;		/* of the newest set */
-static struct dentry *root;
+
+#define published_set() \
+	rcu_dereference_protected(published, lockdep_is_held(&control_lock))
 
 /**
- * vmp_point_exists() - is there such a decision to take?
- * @point: the point
- * @traits: the kernel's
+ * vmp_rule_now() - whose settings hold for a memory cgroup, where no context leads to a set?
+ * @memcg: the memory cgroup, NULL for the machine
+ * @set: gets the number of the set in force, if not NULL
  *
- * Return: false where stock does by itself what the point's policies are for.
+ * Context: in an RCU read-side section.
+ * Return: the rule.
  */
-bool vmp_point_exists(const struct vmp_point *point, unsigned long traits)
+const struct vmp_rule *vmp_rule_now(struct mem_cgroup *memcg, u32 *set)
 {
-	return !(point->not_with & traits);
+	const struct vmp_set *now = rcu_dereference(published);
+
+	if (set)
+		*set = now ? now->number : 0;
+
+	return now ? vmp_find_rule(now, memcg) : &machine.rule;
 }
-EXPORT_SYMBOL_IF_KUNIT(vmp_point_exists);
-
-/**
- * vmp_shown_policies() - what is there to choose from?
- * @point: the point
- * @traits: the kernel's
- *
- * Return: the policies of the point that mean something there.
- */
-struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits)
-{
-	struct vmp_shown shown = {};
-	unsigned int i;
-
-	for (i = 0; i < point->nr_policies; i++) {
-		if (point->policies[i].only_with & ~traits)
-			continue;
-		shown.names[shown.nr] = point->policies[i].name;
-		shown.policy[shown.nr++] = i;
-	}
-
-	return shown;
-}
-EXPORT_SYMBOL_IF_KUNIT(vmp_shown_policies);
-
-static struct vmp_choice fit(struct vmp_choice choice, unsigned long traits)
-{
-	unsigned int i;
-
-	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (!vmp_point_exists(points[i], traits))
-			choice.policy[i] = 0;
-
-	return choice;
-}
-
-/**
- * vmp_profile_choice() - the policies of a profile
- * @name: its name
- * @traits: the kernel's
- *
- * Return: the policy of each point, 0 for those that don't exist and without such a profile.
- */
-struct vmp_choice vmp_profile_choice(const char *name, unsigned long traits)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(profiles); i++)
-		if (!strcmp(profiles[i].name, name))
-			return fit(profiles[i].choice, traits);
-
-	return (struct vmp_choice) {};
-}
-EXPORT_SYMBOL_IF_KUNIT(vmp_profile_choice);
-
-static const struct vmp_policy *chosen(const struct vmp_choice *choice,
-				       unsigned int point)
-{
-	return &points[point]->policies[choice->policy[point]];
-}
-
-static struct vmp_set *make_set(const struct vmp_choice *choice)
-{
-	struct vmp_set *set = kzalloc(sizeof(*set), GFP_KERNEL);
-	unsigned int i;
-
-	if (!set)
-		return NULL;
-
-	set->ops.abi = VMSCAN_POLICY_ABI;
-	set->ops.owner = THIS_MODULE;
-	set->ops.name = KBUILD_MODNAME;
-	set->number = set_number + 1;
-	set->scan = choice->policy[VMP_POINT_SCAN];
-	/* 6.12 ages as it does, whatever is chosen */
-	set->aging = set->scan == VMP_SCAN_6_12 ? VMP_AGING_STOP :
-						  choice->policy[VMP_POINT_AGING];
-	set->feedback = choice->policy[VMP_POINT_WRITEBACK] ==
-			VMP_WRITEBACK_FEEDBACK;
-	set->throttle = choice->policy[VMP_POINT_THROTTLE];
-	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (chosen(choice, i)->fill)
-			chosen(choice, i)->fill(&set->ops);
-
-	return set;
-}
-
-/* The policy that is in force at a point; NULL where the one at another point rules it out. */
-static const struct vmp_policy *in_effect(const struct vmp_choice *choice, unsigned int point,
-					  unsigned long traits)
-{
-	const struct vmp_point *needs = points[point]->needs;
-	unsigned int i;
-
-	for (i = 0; needs && i < VMP_NR_POINTS; i++)
-		if (points[i] == needs && !points[point]->in_effect(choice->policy[i], traits))
-			return NULL;
-
-	return chosen(choice, point);
-}
-
-/**
- * vmp_policy_ends() - is a policy that was in effect at a point so no longer?
- * @old: the policies before
- * @new: those after, NULL for none
- * @point: the point
- * @traits: the kernel's
- *
- * Return: true if it is not.
- */
-bool vmp_policy_ends(const struct vmp_choice *old, const struct vmp_choice *new,
-		     enum vmp_point_id point, unsigned long traits)
-{
-	const struct vmp_policy *before = in_effect(old, point, traits);
-
-	return before && (!new || before != in_effect(new, point, traits));
-}
-EXPORT_SYMBOL_IF_KUNIT(vmp_policy_ends);
 
 /* No reclaimer uses what @new doesn't have of @old: end what it left to do. */
-static void retire(const struct vmp_choice *old, const struct vmp_choice *new)
+static void retire(const struct vmp_settings *old, const struct vmp_settings *new)
 {
 	unsigned int i;
 
-	for (i = 0; i < VMP_NR_POINTS; i++)
-		if (chosen(old, i)->retire && vmp_policy_ends(old, new, i, vmp_traits()))
-			chosen(old, i)->retire();
+	for (i = 0; i < VMP_NR_POINTS; i++) {
+		void (*done)(void) = vmp_points[i]->policies[old->policy[i]].retire;
+
+		if (done && vmp_policy_ends(old, new, i, vmp_traits()))
+			done();
+	}
 }
 
 /* The set with that @number is about to be published, or was not after all. */
-static void trace_switches(const struct vmp_choice *from,
-			   const struct vmp_choice *to, u32 number)
+static void trace_switches(const struct vmp_entry *entry, const struct vmp_settings *from,
+			   const struct vmp_settings *to, u32 number)
 {
 	unsigned int i;
 
@@ -220,7 +68,9 @@ static void trace_switches(const struct vmp_choice *from,
 		const struct vmp_where where = {
 			.policy = to->policy[i],
 			.set = number,
+			.cgroup = entry->rule.cgroup,
 			.nid = NUMA_NO_NODE,
+			.settings = entry->rule.cgroup,
 		};
 
 		if (from->policy[i] != to->policy[i])
@@ -229,96 +79,191 @@ static void trace_switches(const struct vmp_choice *from,
 	}
 }
 
-/* Put @choice in force, from nothing or in place of what there is. */
-static int publish(const struct vmp_choice *choice)
+/* Put the settings of all entries in force, from nothing or in place of what there is. */
+static int publish(void)
 {
-	struct vmp_set *set = make_set(choice);
-	struct vmp_choice old = current_choice;
+	struct vmp_set *old = published_set(), *new = vmp_make_set(&entries, set_number + 1);
 	int err;
 
-	if (!set)
+	if (!new)
 		return -ENOMEM;
 
-	trace_switches(&old, choice, set->number);
-	err = vmscan_policy_publish(published ? &published->ops : NULL, &set->ops);
+	/* Before the kernel waits for the readers of @old, who may be ours. */
+	rcu_assign_pointer(published, new);
+	err = vmscan_policy_publish(old ? &old->ops : NULL, &new->ops);
 	if (err) {
-		trace_switches(choice, &old, set_number);
-		kfree(set);
+		rcu_assign_pointer(published, old);
+		synchronize_rcu();
+		vmp_free_set(new);
 		return err;
 	}
-	kfree(published);
-	published = set;
-	current_choice = *choice;
-	WRITE_ONCE(set_number, set->number);
-	retire(&old, choice);
+	vmp_free_set(old);
+	WRITE_ONCE(set_number, new->number);
+
+	return 0;
+}
+
+static int change(struct vmp_entry *entry, const struct vmp_settings *new)
+{
+	const struct vmp_settings old = entry->rule.settings;
+	int err;
+
+	if (entry->removed)
+		return -ENOENT;
+
+	trace_switches(entry, &old, new, set_number + 1);
+	entry->rule.settings = *new;
+	err = publish();
+	if (err) {
+		trace_switches(entry, new, &old, set_number);
+		entry->rule.settings = old;
+		return err;
+	}
+	retire(&old, new);
+	vmp_cgroups_changed();
 
 	return 0;
 }
 
 /**
+ * vmp_change() - set one thing
+ * @entry: for whom
+ * @setting: where it is in struct vmp_settings
+ * @value: to what
+ *
+ * Return: 0, -ENOENT if the cgroup has no settings any more, -ENOMEM, or what
+ * vmscan_policy_publish() returned.
+ */
+int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value)
+{
+	struct vmp_settings new;
+
+	guard(mutex)(&control_lock);
+	new = entry->rule.settings;
+	*(unsigned int *)((void *)&new + setting) = value;
+
+	return change(entry, &new);
+}
+
+#ifdef CONFIG_MEMCG
+/**
+ * vmp_control_add() - give a memory cgroup settings of its own: at first those that held for it
+ * @entry: has its ids and counters, and gets the settings
+ * @memcg: the memory cgroup
+ *
+ * Return: 0, -EEXIST if it has some, -ENOSPC if VMP_MAX_CGROUPS have, -EBUSY while nothing is
+ * published, -ENOMEM, or what vmscan_policy_publish() returned.
+ */
+int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg)
+{
+	struct vmp_entry *other;
+	unsigned int nr = 0;
+	int err;
+
+	guard(mutex)(&control_lock);
+	if (!published_set())
+		return -EBUSY;
+	list_for_each_entry(other, &entries, list) {
+		if (other->rule.serial == entry->rule.serial)
+			return -EEXIST;
+		nr++;
+	}
+	if (nr > VMP_MAX_CGROUPS)
+		return -ENOSPC;
+
+	entry->rule.settings = vmp_find_rule(published_set(), memcg)->settings;
+	list_add_tail(&entry->list, &entries);
+	err = publish();
+	if (err)
+		list_del(&entry->list);
+
+	return err;
+}
+
+/**
+ * vmp_control_remove() - take settings of cgroups out of force
+ * @is_gone: of which entries
+ * @id: for that
+ * @gone: gets them; nobody uses them any more but their files
+ *
+ * Return: 0, also if there is none; else, without effect, -ENOMEM or what
+ * vmscan_policy_publish() returned.
+ */
+int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u64 id,
+		       struct list_head *gone)
+{
+	struct vmp_entry *entry, *next;
+	int err;
+
+	guard(mutex)(&control_lock);
+	list_for_each_entry_safe(entry, next, &entries, list)
+		if (entry != &machine && is_gone(entry, id))
+			list_move_tail(&entry->list, gone);
+	if (list_empty(gone))
+		return 0;
+
+	err = published_set() ? publish() : 0;
+	if (err) {
+		list_splice_tail_init(gone, &entries);
+		return err;
+	}
+	list_for_each_entry(entry, gone, list) {
+		entry->removed = true;
+		retire(&entry->rule.settings, NULL);
+	}
+
+	return 0;
+}
+#endif
+
+/**
  * vmp_control_detach() - take the set back from the kernel
  *
- * For module exit, and for tests that need the registry for themselves. The
- * chosen policies are remembered.
+ * For module exit, and for tests that need the registry for themselves. What was set is
+ * remembered.
  */
 void vmp_control_detach(void)
 {
-	mutex_lock(&control_lock);
-	if (published) {
-		vmscan_policy_publish(&published->ops, NULL);
-		kfree(published);
-		published = NULL;
-		retire(&current_choice, NULL);
-	}
-	mutex_unlock(&control_lock);
+	struct vmp_set *old;
+	struct vmp_entry *entry;
+
+	guard(mutex)(&control_lock);
+	old = published_set();
+	if (!old)
+		return;
+	rcu_assign_pointer(published, NULL);
+	vmscan_policy_publish(&old->ops, NULL);
+	vmp_free_set(old);
+	list_for_each_entry(entry, &entries, list)
+		retire(&entry->rule.settings, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_detach);
 
 /**
- * vmp_control_attach() - give the chosen policies to the kernel
+ * vmp_control_attach() - give what is set to the kernel
  *
- * Return: 0, or what vmscan_policy_publish() returned.
+ * Return: 0, -ENOMEM, or what vmscan_policy_publish() returned.
  */
 int vmp_control_attach(void)
 {
-	int err = 0;
+	guard(mutex)(&control_lock);
 
-	mutex_lock(&control_lock);
-	if (!published)
-		err = publish(&current_choice);
-	mutex_unlock(&control_lock);
-
-	return err;
+	return published_set() ? 0 : publish();
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_attach);
 
-/**
- * vmp_control_in_force() - tell what is in force, where a set is out of reach
- * @point: of which point
- * @where: gets the policy and the number of the set
- */
-void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where)
+/* The file of a policy leads to the point's place in vmp_points. */
+static unsigned int point_of(const struct vmp_file *file)
 {
-	where->policy = READ_ONCE(current_choice.policy[point]);
-	where->set = READ_ONCE(set_number);
-}
-
-static unsigned int profile_names(const char **names)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(profiles); i++)
-		names[i] = profiles[i].name;
-
-	return ARRAY_SIZE(profiles);
+	return (const struct vmp_point *const *)file->item - vmp_points;
 }
 
 static int policy_show(struct seq_file *m, void *v)
 {
-	unsigned int point = (unsigned long)m->private;
-	unsigned int policy = READ_ONCE(current_choice.policy[point]);
-	struct vmp_shown shown = vmp_shown_policies(points[point], vmp_traits());
-	unsigned int i = 0;
+	const struct vmp_file *file = m->private;
+	unsigned int point = point_of(file), i = 0;
+	unsigned int policy = READ_ONCE(file->entry->rule.settings.policy[point]);
+	struct vmp_shown shown = vmp_shown_policies(vmp_points[point], vmp_traits());
 
 	while (i < shown.nr && shown.policy[i] != policy)
 		i++;
@@ -330,69 +275,65 @@ static int policy_show(struct seq_file *m, void *v)
 static ssize_t policy_write(struct file *file, const char __user *ubuf,
 			    size_t count, loff_t *ppos)
 {
-	unsigned int point = (unsigned long)file_inode(file)->i_private;
-	struct vmp_shown shown = vmp_shown_policies(points[point], vmp_traits());
+	const struct vmp_file *to = file_inode(file)->i_private;
+	unsigned int point = point_of(to);
+	struct vmp_shown shown = vmp_shown_policies(vmp_points[point], vmp_traits());
 	char *text = vmp_copy_text(ubuf, count);
-	struct vmp_choice choice;
 	char name[32];
-	int i, err;
+	int i;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 
-	snprintf(name, sizeof(name), "%s/policy", points[point]->name);
+	snprintf(name, sizeof(name), "%s/policy", vmp_points[point]->name);
 	i = vmp_parse_choice(name, text, shown.names, shown.nr);
 	kfree(text);
 	if (i < 0)
 		return i;
 
-	mutex_lock(&control_lock);
-	choice = current_choice;
-	choice.policy[point] = shown.policy[i];
-	err = publish(&choice);
-	mutex_unlock(&control_lock);
-
-	return err ?: count;
+	return vmp_change(to->entry, offsetof(struct vmp_settings, policy[point]),
+			  shown.policy[i]) ?: count;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(policy);
 
 static int in_effect_show(struct seq_file *m, void *v)
 {
-	unsigned int point = (unsigned long)m->private;
-	const struct vmp_point *needs = points[point]->needs;
-	struct vmp_choice choice;
-	unsigned int i;
+	const struct vmp_file *file = m->private;
+	unsigned int point = point_of(file), needs = vmp_points[point]->needs;
+	struct vmp_settings settings;
 
-	mutex_lock(&control_lock);
-	choice = current_choice;
-	mutex_unlock(&control_lock);
-	if (in_effect(&choice, point, vmp_traits())) {
+	scoped_guard(mutex, &control_lock)
+		settings = file->entry->rule.settings;
+	if (vmp_in_effect(&settings, point, vmp_traits()))
 		seq_puts(m, "yes\n");
-		return 0;
-	}
-	for (i = 0; points[i] != needs; i++)
-		;
-	seq_printf(m, "no: %s/policy is %s\n", needs->name, chosen(&choice, i)->name);
+	else
+		seq_printf(m, "no: %s/policy is %s\n", vmp_points[needs]->name,
+			   vmp_points[needs]->policies[settings.policy[needs]].name);
 
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(in_effect);
 
+static int stats_show(struct seq_file *m, void *v)
+{
+	const struct vmp_file *file = m->private;
+
+	vmp_points[point_of(file)]->show_stats(m, file->entry->rule.stats,
+					       file->entry == &machine);
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
 static int profile_show(struct seq_file *m, void *v)
 {
-	const char *names[ARRAY_SIZE(profiles)];
-	unsigned int nr = profile_names(names);
-	struct vmp_choice choice;
-	unsigned int i;
+	const struct vmp_file *file = m->private;
+	struct vmp_settings settings;
 
-	mutex_lock(&control_lock);
-	for (i = 0; i < nr; i++) {
-		choice = fit(profiles[i].choice, vmp_traits());
-		if (!memcmp(&choice, &current_choice, sizeof(choice)))
-			break;
-	}
-	mutex_unlock(&control_lock);
-	vmp_show_names(m, names, nr, i);
+	scoped_guard(mutex, &control_lock)
+		settings = file->entry->rule.settings;
+	vmp_show_names(m, vmp_profile_names, vmp_nr_profiles,
+		       vmp_find_profile(&settings, vmp_traits()));
 
 	return 0;
 }
@@ -400,26 +341,24 @@ static int profile_show(struct seq_file *m, void *v)
 static ssize_t profile_write(struct file *file, const char __user *ubuf,
 			     size_t count, loff_t *ppos)
 {
+	const struct vmp_file *to = file_inode(file)->i_private;
 	char *text = vmp_copy_text(ubuf, count);
-	const char *names[ARRAY_SIZE(profiles)];
-	struct vmp_choice choice;
-	int profile, err;
+	struct vmp_settings new;
+	int profile;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 
-	profile = vmp_parse_choice("profile", text, names,
-				   profile_names(names));
+	profile = vmp_parse_choice("profile", text, vmp_profile_names, vmp_nr_profiles);
 	kfree(text);
 	if (profile < 0)
 		return profile;
 
-	choice = fit(profiles[profile].choice, vmp_traits());
-	mutex_lock(&control_lock);
-	err = publish(&choice);
-	mutex_unlock(&control_lock);
+	guard(mutex)(&control_lock);
+	new = to->entry->rule.settings;
+	vmp_set_profile(&new, profile, vmp_traits());
 
-	return err ?: count;
+	return change(to->entry, &new) ?: count;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(profile);
 
@@ -470,6 +409,37 @@ static int traits_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(traits);
 
+static void create_point(struct vmp_entry *entry, const struct vmp_point *const *item)
+{
+	const struct vmp_point *point = *item;
+	struct dentry *dir = debugfs_create_dir(point->name, entry->dir);
+	unsigned int i;
+
+	vmp_create_file(entry, dir, "policy", 0644, item, &policy_fops);
+	vmp_create_file(entry, dir, "stats", 0444, item, &stats_fops);
+	if (point->in_effect)
+		vmp_create_file(entry, dir, "in_effect", 0444, item, &in_effect_fops);
+	for (i = 0; i < point->nr_numbers; i++)
+		if (entry == &machine || !point->numbers[i].get)
+			vmp_create_number(entry, dir, &point->numbers[i]);
+	if (point->option)
+		vmp_create_option(entry, dir, point->option);
+}
+
+/**
+ * vmp_create_settings() - create the files that are the same for the machine and for cgroups
+ * @entry: whose; has its directory
+ */
+void vmp_create_settings(struct vmp_entry *entry)
+{
+	unsigned int i;
+
+	vmp_create_file(entry, entry->dir, "profile", 0644, NULL, &profile_fops);
+	for (i = 0; i < VMP_NR_POINTS; i++)
+		if (vmp_point_exists(vmp_points[i], vmp_traits()))
+			create_point(entry, &vmp_points[i]);
+}
+
 /**
  * vmp_control_init() - register with the kernel, all points stock
  *
@@ -478,7 +448,6 @@ DEFINE_SHOW_ATTRIBUTE(traits);
  */
 int vmp_control_init(void)
 {
-	unsigned long i;
 	int err;
 
 	if (!vmscan_policy_publish) {
@@ -486,35 +455,25 @@ int vmp_control_init(void)
 		return -EOPNOTSUPP;
 	}
 
-	current_choice = fit(profiles[0].choice, vmp_traits());
+	machine.rule.settings = vmp_default_settings(vmp_traits());
+	list_add(&machine.list, &entries);
 	err = vmp_control_attach();
 	if (err)
 		return err;
 
-	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
-	debugfs_create_file("abi", 0444, root, NULL, &abi_fops);
-	debugfs_create_file("traits", 0444, root, NULL, &traits_fops);
-	vmp_create_number(root, &bypass);
-	debugfs_create_file("profile", 0644, root, NULL, &profile_fops);
-	for (i = 0; i < VMP_NR_POINTS; i++) {
-		struct dentry *dir;
-
-		if (!vmp_point_exists(points[i], vmp_traits()))
-			continue;
-		dir = debugfs_create_dir(points[i]->name, root);
-		debugfs_create_file("policy", 0644, dir, (void *)i,
-				    &policy_fops);
-		if (points[i]->needs)
-			debugfs_create_file("in_effect", 0444, dir, (void *)i,
-					    &in_effect_fops);
-		points[i]->create_files(dir);
-	}
+	machine.dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	debugfs_create_file("abi", 0444, machine.dir, NULL, &abi_fops);
+	debugfs_create_file("traits", 0444, machine.dir, NULL, &traits_fops);
+	vmp_create_number(&machine, machine.dir, &bypass);
+	vmp_create_settings(&machine);
+	vmp_cgroups_create(machine.dir);
 
 	return 0;
 }
 
 void vmp_control_exit(void)
 {
-	debugfs_remove(root);
 	vmp_control_detach();
+	vmp_cgroups_exit();
+	debugfs_remove(machine.dir);
 }

@@ -143,6 +143,18 @@ char *vmp_copy_text(const char __user *ubuf, size_t count)
 	return memdup_user_nul(ubuf, count);
 }
 
+/* Print names, those with a bit in @chosen in brackets. */
+static void show_chosen(struct seq_file *m, const char *const *names,
+			unsigned int nr_names, unsigned long chosen)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_names; i++)
+		seq_printf(m, chosen & BIT(i) ? "%s[%s]" : "%s%s",
+			   i ? " " : "", names[i]);
+	seq_putc(m, '\n');
+}
+
 /**
  * vmp_show_names() - print names, the current one in brackets
  * @m: the file
@@ -153,12 +165,7 @@ char *vmp_copy_text(const char __user *ubuf, size_t count)
 void vmp_show_names(struct seq_file *m, const char *const *names,
 		    unsigned int nr_names, unsigned int current_name)
 {
-	unsigned int i;
-
-	for (i = 0; i < nr_names; i++)
-		seq_printf(m, i == current_name ? "%s[%s]" : "%s%s",
-			   i ? " " : "", names[i]);
-	seq_putc(m, '\n');
+	show_chosen(m, names, nr_names, BIT(current_name));
 }
 
 /**
@@ -183,12 +190,18 @@ void vmp_show_counters(struct seq_file *m, const char *const *names,
 	}
 }
 
+static const unsigned int *setting_of(const struct vmp_file *file, size_t setting)
+{
+	return (const void *)&file->entry->rule.settings + setting;
+}
+
 static int number_show(struct seq_file *m, void *v)
 {
-	const struct vmp_number *number = m->private;
+	const struct vmp_file *file = m->private;
+	const struct vmp_number *number = file->item;
 
-	seq_printf(m, "%u\n",
-		   number->value ? READ_ONCE(*number->value) : number->get());
+	seq_printf(m, "%u\n", number->get ? number->get() :
+					    READ_ONCE(*setting_of(file, number->setting)));
 
 	return 0;
 }
@@ -196,7 +209,8 @@ static int number_show(struct seq_file *m, void *v)
 static ssize_t number_write(struct file *file, const char __user *ubuf,
 			    size_t count, loff_t *ppos)
 {
-	const struct vmp_number *number = file_inode(file)->i_private;
+	const struct vmp_file *to = file_inode(file)->i_private;
+	const struct vmp_number *number = to->item;
 	char *text = vmp_copy_text(ubuf, count);
 	unsigned int value;
 	int err;
@@ -210,32 +224,19 @@ static ssize_t number_write(struct file *file, const char __user *ubuf,
 	if (err)
 		return err;
 
-	if (number->value)
-		WRITE_ONCE(*number->value, value);
-	else
-		err = number->set(value);
+	err = number->set ? number->set(value) : vmp_change(to->entry, number->setting, value);
 
 	return err ?: count;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(number);
 
-/**
- * vmp_create_number() - create the file of a number
- * @dir: the directory
- * @number: the number; has to stay for as long as the file does
- */
-void vmp_create_number(struct dentry *dir, const struct vmp_number *number)
-{
-	debugfs_create_file(kbasename(number->path), 0644, dir, (void *)number,
-			    &number_fops);
-}
-
 static int option_show(struct seq_file *m, void *v)
 {
-	const struct vmp_option *option = m->private;
+	const struct vmp_file *file = m->private;
+	const struct vmp_option *option = file->item;
+	unsigned int chosen = READ_ONCE(*setting_of(file, option->setting));
 
-	vmp_show_names(m, option->names, option->nr_names,
-		       READ_ONCE(*option->value));
+	show_chosen(m, option->names, option->nr_names, option->several ? chosen : BIT(chosen));
 
 	return 0;
 }
@@ -243,78 +244,59 @@ static int option_show(struct seq_file *m, void *v)
 static ssize_t option_write(struct file *file, const char __user *ubuf,
 			    size_t count, loff_t *ppos)
 {
-	const struct vmp_option *option = file_inode(file)->i_private;
+	const struct vmp_file *to = file_inode(file)->i_private;
+	const struct vmp_option *option = to->item;
 	char *text = vmp_copy_text(ubuf, count);
-	int value;
-
-	if (IS_ERR(text))
-		return PTR_ERR(text);
-
-	value = vmp_parse_choice(option->path, text, option->names,
-				 option->nr_names);
-	kfree(text);
-	if (value < 0)
-		return value;
-	WRITE_ONCE(*option->value, value);
-
-	return count;
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(option);
-
-/**
- * vmp_create_option() - create the file of an option
- * @dir: the directory
- * @option: the option; has to stay for as long as the file does
- */
-void vmp_create_option(struct dentry *dir, const struct vmp_option *option)
-{
-	debugfs_create_file(kbasename(option->path), 0644, dir, (void *)option,
-			    &option_fops);
-}
-
-static int options_show(struct seq_file *m, void *v)
-{
-	const struct vmp_option *option = m->private;
-	unsigned int chosen = READ_ONCE(*option->value);
-	unsigned int i;
-
-	for (i = 0; i < option->nr_names; i++)
-		seq_printf(m, chosen & BIT(i) ? "%s[%s]" : "%s%s",
-			   i ? " " : "", option->names[i]);
-	seq_putc(m, '\n');
-
-	return 0;
-}
-
-static ssize_t options_write(struct file *file, const char __user *ubuf,
-			     size_t count, loff_t *ppos)
-{
-	const struct vmp_option *option = file_inode(file)->i_private;
-	char *text = vmp_copy_text(ubuf, count);
-	unsigned int chosen;
+	unsigned int value;
 	int err;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 
-	err = vmp_parse_choices(option->path, text, option->names,
-				option->nr_names, &chosen);
+	if (option->several) {
+		err = vmp_parse_choices(option->path, text, option->names, option->nr_names,
+					&value);
+	} else {
+		err = vmp_parse_choice(option->path, text, option->names, option->nr_names);
+		value = err;
+	}
 	kfree(text);
-	if (err)
+	if (err < 0)
 		return err;
-	WRITE_ONCE(*option->value, chosen);
 
-	return count;
+	return vmp_change(to->entry, option->setting, value) ?: count;
 }
-DEFINE_SHOW_STORE_ATTRIBUTE(options);
+DEFINE_SHOW_STORE_ATTRIBUTE(option);
 
 /**
- * vmp_create_options() - create the file of an option of which any subset is allowed
- * @dir: the directory
- * @option: the option; has to stay for as long as the file does
+ * vmp_create_file() - create a file in the directory of the machine or of a cgroup
+ * @entry: whose
+ * @dir: that directory, or one in it
+ * @name: name of the file
+ * @mode: its mode
+ * @item: which of the settings or counters it is for; the file's data is a struct vmp_file
+ * @fops: what it does
  */
-void vmp_create_options(struct dentry *dir, const struct vmp_option *option)
+void vmp_create_file(struct vmp_entry *entry, struct dentry *dir, const char *name, umode_t mode,
+		     const void *item, const struct file_operations *fops)
 {
-	debugfs_create_file(kbasename(option->path), 0644, dir, (void *)option,
-			    &options_fops);
+	struct vmp_file *file = &entry->files[entry->nr_files];
+
+	if (WARN_ON_ONCE(entry->nr_files == ARRAY_SIZE(entry->files)))
+		return;
+	entry->nr_files++;
+	*file = (struct vmp_file) { .entry = entry, .item = item };
+	debugfs_create_file(name, mode, dir, file, fops);
+}
+
+void vmp_create_number(struct vmp_entry *entry, struct dentry *dir,
+		       const struct vmp_number *number)
+{
+	vmp_create_file(entry, dir, kbasename(number->path), 0644, number, &number_fops);
+}
+
+void vmp_create_option(struct vmp_entry *entry, struct dentry *dir,
+		       const struct vmp_option *option)
+{
+	vmp_create_file(entry, dir, kbasename(option->path), 0644, option, &option_fops);
 }

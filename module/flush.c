@@ -5,138 +5,103 @@
  * "batch" has the kernel collect folios that are about to be paged out, flush once for
  * all of them, and go over them again.
  */
-#include <linux/debugfs.h>
-#include <linux/minmax.h>
-#include <linux/percpu.h>
+#include <linux/array_size.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
 #include "trace.h"
 
-/*
- * Folios per flush. A reclaim call of the multi-gen LRU takes 64 folios at most, so a larger
- * number only matters to MADV_PAGEOUT and the classic LRU, whose calls make two groups then;
- * see docs/history/results.md for how sizes compare.
- */
-static unsigned int max_folios = 64;
-
-/* Whether a group that is not full waits for the next call over the same lruvec. */
-static unsigned int span = 1;
-
-enum vmp_flush_stat {
-	STAT_DEFERRED,		/* folios that have waited for a flush */
-	STAT_CALLS,		/* reclaim calls in which a folio has */
-	STAT_BATCHES,		/* groups of such folios */
-	STAT_FLUSHES,		/* ... that had something to flush */
-	STAT_MAPPED,		/* folios kept: mapped again by then */
-	STAT_GONE,		/* ... out of the swap cache by then */
-	NR_FLUSH_STATS,
+static const char *const stat_names[VMP_NR_FLUSH_STATS] = {
+	[VMP_FLUSH_DEFERRED] = "deferred",
+	[VMP_FLUSH_CALLS] = "calls",
+	[VMP_FLUSH_BATCHES] = "batches",
+	[VMP_FLUSH_FLUSHES] = "flushes",
+	[VMP_FLUSH_MAPPED] = "bounce_mapped",
+	[VMP_FLUSH_GONE] = "bounce_gone",
 };
 
-static const char *const stat_names[NR_FLUSH_STATS] = {
-	[STAT_DEFERRED] = "deferred",
-	[STAT_CALLS] = "calls",
-	[STAT_BATCHES] = "batches",
-	[STAT_FLUSHES] = "flushes",
-	[STAT_MAPPED] = "bounce_mapped",
-	[STAT_GONE] = "bounce_gone",
-};
-
-struct vmp_flush_stats {
-	u64 count[NR_FLUSH_STATS];
-	unsigned int largest_batch;
-};
-
-static DEFINE_PER_CPU(struct vmp_flush_stats, flush_stats);
-
-static void add_stat(unsigned int stat, unsigned int value)
+static unsigned int flush_group(const struct vmscan_call *call)
 {
-	this_cpu_add(flush_stats.count[stat], value);
+	const struct vmp_settings *settings = &vmp_rule(call)->settings;
+
+	if (settings->policy[VMP_POINT_FLUSH] == VMP_FLUSH_STOCK)
+		return 0;
+
+	return settings->max_folios | (settings->span ? VMSCAN_FLUSH_SPAN : 0);
 }
 
-static unsigned int batch_group(const struct vmscan_call *call)
+static struct vmp_where group_where(const struct vmscan_group *group, const struct vmp_rule *rule)
 {
-	return READ_ONCE(max_folios) | (READ_ONCE(span) ? VMSCAN_FLUSH_SPAN : 0);
+	return vmp_where(group->ops, rule, rule->settings.policy[VMP_POINT_FLUSH], group->memcg,
+			 group->nid);
 }
 
-static void batch_begin(const struct vmscan_group *group, struct vmscan_note *note)
+static void flush_begin(const struct vmscan_group *group, struct vmscan_note *note)
 {
 	struct vmp_where where;
 
 	if (!trace_flush_batch_begin_enabled() && !trace_flush_batch_end_enabled())
 		return;
 
-	where = vmp_where(group->ops, VMP_FLUSH_BATCH, group->memcg, group->nid);
+	where = group_where(group, vmp_rule(group));
 	trace_flush_batch_begin(&where, vmp_begin_id(VMP_SPAN_FLUSH), group->nr_folios,
 				group->nr_pages);
 }
 
-static void batch_end(const struct vmscan_group *group, struct vmscan_note *note)
+static void flush_end(const struct vmscan_group *group, struct vmscan_note *note)
 {
+	const struct vmp_rule *rule = vmp_rule(group);
 	struct vmp_where where;
 
-	add_stat(STAT_DEFERRED, group->nr_folios);
-	add_stat(STAT_CALLS, !group->nr_before);
-	add_stat(STAT_BATCHES, 1);
-	add_stat(STAT_FLUSHES, group->flushed);
-	add_stat(STAT_MAPPED, group->nr_mapped);
-	add_stat(STAT_GONE, group->nr_gone);
-	/* A racy maximum: a task that migrates here may lose its own. */
-	if (group->nr_folios > this_cpu_read(flush_stats.largest_batch))
-		this_cpu_write(flush_stats.largest_batch, group->nr_folios);
+	vmp_count(rule, flush[VMP_FLUSH_DEFERRED], group->nr_folios);
+	vmp_count(rule, flush[VMP_FLUSH_CALLS], !group->nr_before);
+	vmp_count(rule, flush[VMP_FLUSH_BATCHES], 1);
+	vmp_count(rule, flush[VMP_FLUSH_FLUSHES], group->flushed);
+	vmp_count(rule, flush[VMP_FLUSH_MAPPED], group->nr_mapped);
+	vmp_count(rule, flush[VMP_FLUSH_GONE], group->nr_gone);
+	vmp_count_largest(rule, largest_batch, group->nr_folios);
 	if (!trace_flush_batch_end_enabled())
 		return;
 
-	where = vmp_where(group->ops, VMP_FLUSH_BATCH, group->memcg, group->nid);
+	where = group_where(group, rule);
 	trace_flush_batch_end(&where, vmp_end_id(VMP_SPAN_FLUSH), group);
 }
 
 /* A group that began with another set is counted and traced to its end. */
-static void stock_fill(struct vmscan_policy_ops *ops)
+static void flush_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
 {
-	ops->flush_end = batch_end;
-}
-
-static void batch_fill(struct vmscan_policy_ops *ops)
-{
-	ops->flush_group = batch_group;
-	ops->flush_begin = batch_begin;
-	ops->flush_end = batch_end;
+	ops->flush_end = flush_end;
+	if (settings->policy[VMP_POINT_FLUSH] == VMP_FLUSH_STOCK)
+		return;
+	ops->flush_group = flush_group;
+	ops->flush_begin = flush_begin;
 }
 
 static const struct vmp_policy flush_policies[] = {
-	[VMP_FLUSH_STOCK] = { .name = "stock", .fill = stock_fill },
-	[VMP_FLUSH_BATCH] = { .name = "batch", .fill = batch_fill },
+	[VMP_FLUSH_STOCK] = { .name = "stock" },
+	[VMP_FLUSH_BATCH] = { .name = "batch" },
 };
 
-static int stats_show(struct seq_file *m, void *v)
+/* What is observed is of the whole machine. */
+static void flush_stats(struct seq_file *m, const struct vmp_stats __percpu *stats, bool machine)
 {
-	unsigned int largest = 0;
-	int cpu;
-
-	vmp_show_counters(m, stat_names, flush_stats.count, NR_FLUSH_STATS);
-	for_each_possible_cpu(cpu)
-		largest = max(largest,
-			      READ_ONCE(per_cpu(flush_stats.largest_batch,
-						cpu)));
-	seq_printf(m, "largest_batch %u\n", largest);
-	vmp_observe_show(m);
-
-	return 0;
+	vmp_show_counters(m, stat_names, stats->flush, VMP_NR_FLUSH_STATS);
+	seq_printf(m, "largest_batch %u\n", vmp_largest(stats, largest_batch));
+	if (machine)
+		vmp_observe_show(m);
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
 
 static const struct vmp_number flush_numbers[] = {
 	{
 		.path = "flush/max_folios",
 		.min = 1,
 		.max = VMSCAN_FLUSH_MAX_FOLIOS,
-		.value = &max_folios,
+		.setting = offsetof(struct vmp_settings, max_folios),
 	},
 	{
 		.path = "flush/span",
 		.max = 1,
-		.value = &span,
+		.setting = offsetof(struct vmp_settings, span),
 	},
 	{
 		.path = "flush/observe",
@@ -146,19 +111,13 @@ static const struct vmp_number flush_numbers[] = {
 	},
 };
 
-static void flush_create_files(struct dentry *dir)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(flush_numbers); i++)
-		vmp_create_number(dir, &flush_numbers[i]);
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
-}
-
 const struct vmp_point vmp_flush_point = {
 	.name = "flush",
 	.policies = flush_policies,
 	.nr_policies = ARRAY_SIZE(flush_policies),
-	.create_files = flush_create_files,
+	.numbers = flush_numbers,
+	.nr_numbers = ARRAY_SIZE(flush_numbers),
+	.fill = flush_fill,
+	.show_stats = flush_stats,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_flush_point);

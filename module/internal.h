@@ -6,82 +6,60 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/dcache.h>
+#include <linux/fs.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/seq_file.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
+#include "settings.h"
+#include "stats.h"
 
-/* The policies of the aging point, in the order in which debugfs shows them. */
-enum vmp_aging {
-	VMP_AGING_STOP,
-	VMP_AGING_CONTINUE,
-	VMP_AGING_ASYNC,
-};
-
-/* The policies of the throttle point. */
-enum vmp_throttle {
-	VMP_THROTTLE_STOCK,
-	VMP_THROTTLE_MEMCG,
-	VMP_THROTTLE_ALL,
-};
-
-/* The policy points, in the order in which profiles and trace events number them. */
-enum vmp_point_id {
-	VMP_POINT_FLUSH,
-	VMP_POINT_SCAN,
-	VMP_POINT_AGING,
-	VMP_POINT_WRITEBACK,
-	VMP_POINT_THROTTLE,
-	VMP_POINT_UNMAP,
-	VMP_POINT_YOUNG,
-	VMP_NR_POINTS,
-};
-
-/* The policies of the scan point. */
-enum vmp_scan {
-	VMP_SCAN_STOCK,
-	VMP_SCAN_BUDGET,
-	VMP_SCAN_6_12,
-};
-
-/* For each point the index of a policy. */
-struct vmp_choice {
-	unsigned int policy[VMP_NR_POINTS];
+/**
+ * struct vmp_number - a debugfs file that holds a number
+ * @path: the file, below the directory of the machine or of a cgroup
+ * @min: smallest number allowed
+ * @max: largest number allowed
+ * @setting: where the number is in the settings; unless there are @get and @set
+ * @get: reads a number of the machine's
+ * @set: puts one in range into effect; 0 or an error
+ */
+struct vmp_number {
+	const char *path;
+	unsigned int min;
+	unsigned int max;
+	size_t setting;
+	unsigned int (*get)(void);
+	int (*set)(unsigned int value);
 };
 
 /**
- * struct vmp_set - a set of policies as it is published
- * @ops: what the kernel sees of it
- * @number: 1 for the first, one more for each that followed
- * @scan: which loop goes over an lruvec
- * @aging: for the passes of that loop
- * @feedback: writeback is feedback
- * @throttle: which batches count for throttling
+ * struct vmp_option - a debugfs file that holds one of some names, or some of them
+ * @path: the file, below the directory of the machine or of a cgroup
+ * @names: the names
+ * @nr_names: how many they are
+ * @several: any subset of them is allowed
+ * @setting: where in the settings the index of the name is, with @several a bit for each
  */
-struct vmp_set {
-	struct vmscan_policy_ops ops;
-	u32 number;
-	enum vmp_scan scan;
-	enum vmp_aging aging;
-	bool feedback;
-	enum vmp_throttle throttle;
+struct vmp_option {
+	const char *path;
+	const char *const *names;
+	unsigned int nr_names;
+	bool several;
+	size_t setting;
 };
-
-#define to_vmp_set(set)	container_of(set, struct vmp_set, ops)
 
 /**
  * struct vmp_policy - one of the policies of a point
  * @name: as debugfs shows and takes it
  * @only_with: traits that the kernel has to have for the policy to exist
- * @fill: sets the callbacks of the point in a set; NULL if it has none
  * @retire: called when the policy has gone and no reclaimer uses it; may be NULL
  */
 struct vmp_policy {
 	const char *name;
 	unsigned long only_with;
-	void (*fill)(struct vmscan_policy_ops *ops);
 	void (*retire)(void);
 };
 
@@ -92,18 +70,27 @@ struct vmp_policy {
  * @policies: what there is to choose from; the first is in force where the point doesn't
  *	exist. Traces know them by their place, so new ones come last
  * @nr_policies: number of @policies
- * @needs: another point, whose policy decides whether this one is in effect; may be NULL
- * @in_effect: whether it is, with that policy and the kernel's traits
- * @create_files: adds the point's other files to its directory
+ * @needs: another point, whose policy decides whether this one is in effect
+ * @in_effect: whether it is, with that policy and the kernel's traits; NULL if it always is
+ * @numbers: the point's files with a number
+ * @nr_numbers: how many they are
+ * @option: its file with names; may be NULL
+ * @fill: adds to a set the callbacks that settings need, which others may, too
+ * @show_stats: prints the counters of a rule; @machine: those that there are but once, too
  */
 struct vmp_point {
 	const char *name;
 	unsigned long not_with;
 	const struct vmp_policy *policies;
 	unsigned int nr_policies;
-	const struct vmp_point *needs;
+	enum vmp_point_id needs;
 	bool (*in_effect)(unsigned int policy, unsigned long traits);
-	void (*create_files)(struct dentry *dir);
+	const struct vmp_number *numbers;
+	unsigned int nr_numbers;
+	const struct vmp_option *option;
+	void (*fill)(struct vmscan_policy_ops *ops, const struct vmp_settings *settings);
+	void (*show_stats)(struct seq_file *m, const struct vmp_stats __percpu *stats,
+			   bool machine);
 };
 
 #define VMP_MAX_POLICIES	8
@@ -120,94 +107,113 @@ struct vmp_shown {
 	unsigned int policy[VMP_MAX_POLICIES];
 };
 
+struct vmp_entry;
+
+/**
+ * struct vmp_file - what a debugfs file leads to
+ * @entry: whose settings or counters
+ * @item: which of them
+ */
+struct vmp_file {
+	struct vmp_entry *entry;
+	const void *item;
+};
+
+#define VMP_MAX_FILES	32
+
+/**
+ * struct vmp_entry - who has settings: the machine, or a memory cgroup
+ * @list: the other ones; the machine's is the first
+ * @rule: the settings and counters in force, which go into each set that is published
+ * @removed: no set has it any more
+ * @dir: its directory
+ * @nr_files: number of @files
+ * @files: the files in it
+ */
+struct vmp_entry {
+	struct list_head list;
+	struct vmp_rule rule;
+	bool removed;
+	struct dentry *dir;
+	unsigned int nr_files;
+	struct vmp_file files[VMP_MAX_FILES];
+};
+
 /**
  * struct vmp_where - what every trace event tells
  * @policy: index of the policy in force at its point
  * @set: number of the set in force
  * @cgroup: id of the cgroup that pages are taken from; 0: none
  * @nid: node; -1: none
+ * @settings: id of the cgroup whose settings hold there; 0: the machine's
  */
 struct vmp_where {
 	u32 policy;
 	u32 set;
 	u64 cgroup;
 	s32 nid;
+	u64 settings;
 };
 
-/**
- * struct vmp_number - a debugfs file that holds a number
- * @path: the file, below the module's directory
- * @min: smallest number allowed
- * @max: largest number allowed
- * @value: where the number is; NULL with @get and @set instead
- * @get: reads the number
- * @set: puts a number in range into effect; 0 or an error
- */
-struct vmp_number {
-	const char *path;
-	unsigned int min;
-	unsigned int max;
-	unsigned int *value;
-	unsigned int (*get)(void);
-	int (*set)(unsigned int value);
-};
+/* points.c */
+extern const struct vmp_point *const vmp_points[VMP_NR_POINTS];
+extern const char *const vmp_profile_names[];
+extern const unsigned int vmp_nr_profiles;
 
-/**
- * struct vmp_option - a debugfs file that holds one of some names, or some of them
- * @path: the file, below the module's directory
- * @names: the names
- * @nr_names: how many they are
- * @value: where the index of the current one is; with vmp_create_options(), a bit for each
- */
-struct vmp_option {
-	const char *path;
-	const char *const *names;
-	unsigned int nr_names;
-	unsigned int *value;
-};
+bool vmp_point_exists(const struct vmp_point *point, unsigned long traits);
+struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits);
+void vmp_set_profile(struct vmp_settings *settings, unsigned int profile, unsigned long traits);
+unsigned int vmp_find_profile(const struct vmp_settings *settings, unsigned long traits);
+struct vmp_settings vmp_default_settings(unsigned long traits);
+bool vmp_in_effect(const struct vmp_settings *settings, enum vmp_point_id point,
+		   unsigned long traits);
+bool vmp_policy_ends(const struct vmp_settings *old, const struct vmp_settings *new,
+		     enum vmp_point_id point, unsigned long traits);
+
+/* set.c */
+struct vmp_set *vmp_make_set(const struct list_head *entries, u32 number);
+void vmp_free_set(struct vmp_set *set);
 
 /* flush.c */
-/* The policies of the flush point. */
-enum vmp_flush {
-	VMP_FLUSH_STOCK,
-	VMP_FLUSH_BATCH,
-};
-
 extern const struct vmp_point vmp_flush_point;
 
 /* scan.c */
-/* Why a pass ends. */
-enum vmp_end {
-	VMP_END_BUDGET,		/* the budget is used up */
-	VMP_END_NOTHING,	/* there was nothing to scan */
-	VMP_END_BELOW_MIN,	/* the memcg fell below its memory.min */
-	VMP_END_ENOUGH,		/* enough is reclaimed */
-	VMP_END_AGED,		/* it has aged, and so had its turn */
-	VMP_NR_ENDS,
-	VMP_GO_ON = VMP_NR_ENDS,
-};
-
 /**
  * struct vmp_pass_note - what is known of a pass from one step to the next
- * @before: the youngest generation before the last aging
- * @budget: for the loop of 6.12, until it ages: what it may scan, as settled last
+ * @budget: what it may scan, as settled last
  * @scan: the loop that made the last step
- * @to_age: for the loop of 6.12: that was to age
  * @aged: a generation was made in the pass, or a worker told to
  * @batches_before: batches of the pass before that
  */
 struct vmp_pass_note {
-	union {
-		u32 before;
-		u32 budget;
-	};
+	u32 budget;
 	u32 scan : 2;
-	u32 to_age : 1;
 	u32 aged : 1;
-	u32 batches_before : 28;
+	u32 batches_before : 29;
 };
 
 static_assert(sizeof(struct vmp_pass_note) <= sizeof(struct vmscan_note));
+
+/* Is a new generation due? */
+enum vmp_age {
+	VMP_AGE_NO,
+	VMP_AGE_NOW,
+	VMP_AGE_LATER,		/* to be made by a worker */
+};
+
+/**
+ * struct vmp_decision - the next step of a pass, and why
+ * @step: as made by VMSCAN_STEP()
+ * @end: why the pass ends, or VMP_GO_ON
+ * @age: whether a generation is due
+ * @budget: pages that the pass may scan
+ */
+struct vmp_decision {
+	u64 step;
+	enum vmp_end end;
+	enum vmp_age age;
+	unsigned long budget;
+};
 
 extern const struct vmp_point vmp_scan_point;
 
@@ -218,41 +224,31 @@ unsigned long vmp_scan_move(unsigned long budget, unsigned long moved,
 			    unsigned long floor, unsigned long batch);
 enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
 			  enum vmp_aging aging, unsigned long budget, unsigned long floor);
+struct vmp_decision vmp_scan_decide(const struct vmp_settings *settings,
+				    const struct vmscan_pass *pass,
+				    const struct vmp_pass_note *note, bool online);
 bool vmp_scan_walks(enum vmp_scan scan, enum vmp_aging aging, unsigned long traits);
 bool vmp_scan_ages(unsigned int scan, unsigned long traits);
 
 /* scan_6_12.c */
-enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note);
-u64 vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note, bool online);
+struct vmp_decision vmp_scan_6_12_decide(const struct vmscan_pass *pass,
+					 const struct vmp_pass_note *note, bool online);
 
 /* aging.c */
-enum vmp_age {
-	VMP_AGE_NO,
-	VMP_AGE_NOW,
-	VMP_AGE_LATER,		/* by a worker */
-};
-
 extern const struct vmp_point vmp_aging_point;
 
 int vmp_aging_init(void);
 void vmp_aging_exit(void);
 bool vmp_aging_cold(const struct vmscan_pass *pass);
+enum vmp_aging vmp_aging_policy(const struct vmp_settings *settings);
 enum vmp_age vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pass);
-void vmp_aging_begin(const struct vmscan_pass *pass, struct vmp_pass_note *note);
-void vmp_aging_result(const struct vmscan_pass *pass, struct vmp_pass_note *note);
-bool vmp_aging_step(const struct vmscan_pass *pass, struct vmp_pass_note *note);
+bool vmp_aging_follow(const struct vmp_rule *rule, const struct vmscan_pass *pass,
+		      enum vmp_age age);
+void vmp_aging_result(const struct vmp_rule *rule, const struct vmscan_pass *pass);
 
 /* aging_queue.c */
 #define VMP_AGING_SLOTS		64
 #define VMP_AGING_WORKERS	4
-
-/* What became of a request to age. */
-enum vmp_queued {
-	VMP_QUEUED,
-	VMP_MERGED,		/* one for the same lruvec is pending */
-	VMP_FULL,		/* VMP_AGING_SLOTS are pending */
-	VMP_GONE,		/* the memcg is about to be freed */
-};
 
 /**
  * struct vmp_aging_request - which lruvec to age, and what is known of it
@@ -308,13 +304,6 @@ void vmp_aging_queue_drain(struct vmp_aging_queue *queue);
 void vmp_aging_queue_destroy(struct vmp_aging_queue *queue);
 
 /* writeback.c */
-
-/* The policies of the writeback point. */
-enum vmp_writeback {
-	VMP_WRITEBACK_STOCK,
-	VMP_WRITEBACK_FEEDBACK,
-};
-
 extern const struct vmp_point vmp_writeback_point;
 
 unsigned int vmp_writeback_decide(unsigned int nr_taken, const struct reclaim_stat *stat,
@@ -346,12 +335,6 @@ unsigned int vmp_throttle_decide(const struct vmscan_round *round,
 				 const struct vmp_fruitless *fruitless);
 
 /* rmap.c */
-/* The policies of the unmap and the young point. */
-enum vmp_rmap {
-	VMP_RMAP_STOCK,
-	VMP_RMAP_BATCH,
-};
-
 extern const struct vmp_point vmp_unmap_point;
 extern const struct vmp_point vmp_young_point;
 
@@ -368,9 +351,12 @@ int vmp_parse_choices(const char *file, char *text, const char *const *names,
 int vmp_parse_number(const char *file, const char *text, unsigned int min,
 		     unsigned int max, unsigned int *value);
 char *vmp_copy_text(const char __user *ubuf, size_t count);
-void vmp_create_number(struct dentry *dir, const struct vmp_number *number);
-void vmp_create_option(struct dentry *dir, const struct vmp_option *option);
-void vmp_create_options(struct dentry *dir, const struct vmp_option *option);
+void vmp_create_file(struct vmp_entry *entry, struct dentry *dir, const char *name, umode_t mode,
+		     const void *item, const struct file_operations *fops);
+void vmp_create_number(struct vmp_entry *entry, struct dentry *dir,
+		       const struct vmp_number *number);
+void vmp_create_option(struct vmp_entry *entry, struct dentry *dir,
+		       const struct vmp_option *option);
 void vmp_show_names(struct seq_file *m, const char *const *names,
 		    unsigned int nr_names, unsigned int current_name);
 void vmp_show_counters(struct seq_file *m, const char *const *names,
@@ -389,22 +375,36 @@ enum vmp_span {
 u64 vmp_begin_id(enum vmp_span span);
 u64 vmp_end_id(enum vmp_span span);
 u64 vmp_cgroup_id(struct mem_cgroup *memcg);
-struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, u32 policy,
-			   struct mem_cgroup *memcg, int nid);
+struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp_rule *rule,
+			   u32 policy, struct mem_cgroup *memcg, int nid);
 int vmp_throttle_trace(void);
 void vmp_throttle_untrace(void);
-void vmp_trace_throttled(int nid, u32 reason, u32 us);
+void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup *memcg, int nid,
+			 u32 reason, u32 us);
 
 /* control.c */
-bool vmp_point_exists(const struct vmp_point *point, unsigned long traits);
-bool vmp_policy_ends(const struct vmp_choice *old, const struct vmp_choice *new,
-		     enum vmp_point_id point, unsigned long traits);
-struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits);
-struct vmp_choice vmp_profile_choice(const char *name, unsigned long traits);
-void vmp_control_in_force(enum vmp_point_id point, struct vmp_where *where);
+const struct vmp_rule *vmp_rule_now(struct mem_cgroup *memcg, u32 *set);
+int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value);
+int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg);
+int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u64 id,
+		       struct list_head *gone);
+void vmp_create_settings(struct vmp_entry *entry);
 int vmp_control_init(void);
 void vmp_control_exit(void);
 int vmp_control_attach(void);
 void vmp_control_detach(void);
+
+/* cgroups.c */
+#define VMP_MAX_CGROUPS	1024
+
+#ifdef CONFIG_MEMCG
+void vmp_cgroups_create(struct dentry *root);
+void vmp_cgroups_exit(void);
+void vmp_cgroups_changed(void);
+#else
+static inline void vmp_cgroups_create(struct dentry *root) {}
+static inline void vmp_cgroups_exit(void) {}
+static inline void vmp_cgroups_changed(void) {}
+#endif
 
 #endif /* _VMP_INTERNAL_H */

@@ -10,63 +10,36 @@
  * A kernel's own loop can't be asked when to age. Where that is the one of 7.2 and another
  * aging policy is wanted, ours stands in for it: "budget" with its floor and its batches.
  */
-#include <linux/debugfs.h>
+#include <linux/array_size.h>
+#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/memcontrol.h>
 #include <linux/minmax.h>
-#include <linux/percpu.h>
-#include <linux/swap.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
 #include "trace.h"
 
-/* Pages of an eviction batch; at first MIN_LRU_BATCH, as in the stock loop. */
+/* Pages of an eviction batch of the loop that stands in for stock: MIN_LRU_BATCH. */
 #define STOCK_BATCH	64
-static unsigned int batch_pages = STOCK_BATCH;
-/* Pages that a pass of "budget" scans at least; by measurement, see docs/results/scan-floor.md. */
-static unsigned int floor_pages = 256;
-
-/* A pass of 0, 1, 2 to 3, 4 to 7, ... pages; the last bucket takes the rest. */
-#define NR_BUCKETS	16
-
-enum vmp_scan_stat {
-	STAT_PASSES,
-	STAT_BUDGET,		/* pages granted */
-	STAT_SCANNED,		/* ... and used */
-	STAT_RECLAIMED,
-	STAT_BATCHES,
-	STAT_RESCUED,		/* passes that the stock loop had to follow */
-	STAT_ENDS,		/* passes by the reason they ended for */
-	STAT_PASS_SCANNED = STAT_ENDS + VMP_NR_ENDS,
-	STAT_PASS_RECLAIMED = STAT_PASS_SCANNED + NR_BUCKETS,
-	NR_SCAN_STATS = STAT_PASS_RECLAIMED + NR_BUCKETS,
-};
 
 static const char *const stat_names[] = {
-	[STAT_PASSES] = "passes",
-	[STAT_BUDGET] = "budget",
-	[STAT_SCANNED] = "scanned",
-	[STAT_RECLAIMED] = "reclaimed",
-	[STAT_BATCHES] = "batches",
-	[STAT_RESCUED] = "stock_followed",
-	[STAT_ENDS + VMP_END_BUDGET] = "end_budget",
-	[STAT_ENDS + VMP_END_NOTHING] = "end_nothing",
-	[STAT_ENDS + VMP_END_BELOW_MIN] = "end_below_min",
-	[STAT_ENDS + VMP_END_ENOUGH] = "end_enough",
-	[STAT_ENDS + VMP_END_AGED] = "end_aged",
+	[VMP_SCAN_PASSES] = "passes",
+	[VMP_SCAN_GRANTED] = "budget",
+	[VMP_SCAN_SCANNED] = "scanned",
+	[VMP_SCAN_RECLAIMED] = "reclaimed",
+	[VMP_SCAN_BATCHES] = "batches",
+	[VMP_SCAN_RESCUED] = "stock_followed",
+	[VMP_SCAN_ENDS + VMP_END_BUDGET] = "end_budget",
+	[VMP_SCAN_ENDS + VMP_END_NOTHING] = "end_nothing",
+	[VMP_SCAN_ENDS + VMP_END_BELOW_MIN] = "end_below_min",
+	[VMP_SCAN_ENDS + VMP_END_ENOUGH] = "end_enough",
+	[VMP_SCAN_ENDS + VMP_END_AGED] = "end_aged",
 };
-
-static DEFINE_PER_CPU(u64 [NR_SCAN_STATS], scan_stats);
-
-static void add_stat(unsigned int stat, unsigned long value)
-{
-	this_cpu_add(scan_stats[stat], value);
-}
 
 static unsigned int bucket(unsigned long nr_pages)
 {
-	return nr_pages ? min(ilog2(nr_pages) + 1, NR_BUCKETS - 1) : 0;
+	return nr_pages ? min(ilog2(nr_pages) + 1, VMP_NR_BUCKETS - 1) : 0;
 }
 
 /**
@@ -147,125 +120,156 @@ enum vmp_end vmp_scan_end(const struct vmscan_pass *pass, const struct vmp_pass_
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_end);
 
-static void count_pass(const struct vmscan_pass *pass, unsigned long budget,
-		       enum vmp_end end)
+/**
+ * vmp_scan_decide() - what is a pass to do next, and why?
+ * @settings: of the memory cgroup
+ * @pass: how far it is
+ * @note: what else is known of it
+ * @online: the memcg has not been removed
+ *
+ * After a step that was to age, a batch comes first, whatever came of it. "budget" alone has
+ * a floor; the loop that stands in for stock is the same without one.
+ *
+ * Return: the step, why the pass ends with it, and whether a generation is due.
+ */
+struct vmp_decision vmp_scan_decide(const struct vmp_settings *settings,
+				    const struct vmscan_pass *pass,
+				    const struct vmp_pass_note *note, bool online)
 {
-	add_stat(STAT_PASSES, 1);
-	add_stat(STAT_BUDGET, budget);
-	add_stat(STAT_SCANNED, pass->nr_moved);
-	add_stat(STAT_RECLAIMED, pass->nr_reclaimed);
-	add_stat(STAT_BATCHES, pass->nr_batches);
-	add_stat(STAT_ENDS + end, 1);
-	add_stat(STAT_PASS_SCANNED + bucket(pass->nr_moved), 1);
-	add_stat(STAT_PASS_RECLAIMED + bucket(pass->nr_reclaimed), 1);
-	add_stat(STAT_RESCUED, pass->stock_follows);
+	bool budget = settings->policy[VMP_POINT_SCAN] == VMP_SCAN_BUDGET;
+	unsigned long batch = budget ? settings->batch : STOCK_BATCH;
+	unsigned long floor = budget ? settings->floor : 0;
+	enum vmp_aging aging = vmp_aging_policy(settings);
+	struct vmp_decision decision = {};
+
+	if (settings->policy[VMP_POINT_SCAN] == VMP_SCAN_6_12)
+		return vmp_scan_6_12_decide(pass, note, online);
+
+	decision.budget = vmp_scan_budget(pass->begin_size, pass->unprotected, pass->priority,
+					  online, floor);
+	decision.end = vmp_scan_end(pass, note, aging, decision.budget, floor);
+	if (decision.end != VMP_GO_ON) {
+		decision.step = VMSCAN_STEP(VMSCAN_END, 0, 0);
+		return decision;
+	}
+	if (pass->last != VMSCAN_AGE)
+		decision.age = vmp_aging_decide(aging, pass);
+	if (decision.age == VMP_AGE_NOW) {
+		decision.step = VMSCAN_STEP(VMSCAN_AGE, 0, 0);
+		return decision;
+	}
+	decision.step = VMSCAN_STEP(VMSCAN_EVICT,
+				    budget ? vmp_scan_move(decision.budget, pass->nr_moved, floor,
+							   batch) :
+					     min(decision.budget - pass->nr_moved, batch),
+				    batch);
+
+	return decision;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_decide);
+
+static void count_pass(const struct vmp_rule *rule, const struct vmscan_pass *pass,
+		       unsigned long budget, enum vmp_end end)
+{
+	vmp_count(rule, scan[VMP_SCAN_PASSES], 1);
+	vmp_count(rule, scan[VMP_SCAN_GRANTED], budget);
+	vmp_count(rule, scan[VMP_SCAN_SCANNED], pass->nr_moved);
+	vmp_count(rule, scan[VMP_SCAN_RECLAIMED], pass->nr_reclaimed);
+	vmp_count(rule, scan[VMP_SCAN_BATCHES], pass->nr_batches);
+	vmp_count(rule, scan[VMP_SCAN_ENDS + end], 1);
+	vmp_count(rule, scan[VMP_SCAN_PASS_SCANNED + bucket(pass->nr_moved)], 1);
+	vmp_count(rule, scan[VMP_SCAN_PASS_RECLAIMED + bucket(pass->nr_reclaimed)], 1);
+	vmp_count(rule, scan[VMP_SCAN_RESCUED], pass->stock_follows);
 }
 
-static void trace_begin(const struct vmscan_pass *pass, u64 budget)
+static struct vmp_where pass_where(const struct vmscan_pass *pass, const struct vmp_rule *rule)
+{
+	return vmp_where(pass->ops, rule, rule->settings.policy[VMP_POINT_SCAN], pass->memcg,
+			 pass->nid);
+}
+
+static void trace_begin(const struct vmscan_pass *pass, const struct vmp_rule *rule, u64 budget)
 {
 	struct vmp_where where;
 
 	if (!trace_scan_begin_enabled() && !trace_scan_end_enabled())
 		return;
 
-	where = vmp_where(pass->ops, to_vmp_set(pass->ops)->scan, pass->memcg, pass->nid);
+	where = pass_where(pass, rule);
 	trace_scan_begin(&where, vmp_begin_id(VMP_SPAN_SCAN), budget, pass->priority);
 }
 
-static void trace_end(const struct vmscan_pass *pass, u64 budget, enum vmp_end end)
+static void trace_end(const struct vmscan_pass *pass, const struct vmp_rule *rule, u64 budget,
+		      enum vmp_end end)
 {
 	struct vmp_where where;
 
 	if (!trace_scan_end_enabled())
 		return;
 
-	where = vmp_where(pass->ops, to_vmp_set(pass->ops)->scan, pass->memcg, pass->nid);
+	where = pass_where(pass, rule);
 	trace_scan_end(&where, vmp_end_id(VMP_SPAN_SCAN), pass, budget, end);
 }
 
-/* "budget" alone has one. */
-static unsigned long pass_floor(const struct vmp_pass_note *note)
+/* Tells vmp_scan_end() where the first aging was. */
+static void note_aged(const struct vmscan_pass *pass, struct vmp_pass_note *note)
 {
-	return note->scan == VMP_SCAN_STOCK ? 0 : READ_ONCE(floor_pages);
+	if (note->aged)
+		return;
+
+	note->aged = true;
+	note->batches_before = pass->nr_batches;
 }
 
-/* Of the loop that made the last step. That of 6.12 may scan no more once it is to age. */
-static unsigned long pass_budget(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
+/* Of the last step, if it was to age. */
+static void take_result(const struct vmp_rule *rule, const struct vmscan_pass *pass,
+			struct vmp_pass_note *note)
 {
-	if (note->scan == VMP_SCAN_6_12)
-		return note->to_age ? pass->nr_moved : note->budget;
+	if (pass->last != VMSCAN_AGE)
+		return;
 
-	return vmp_scan_budget(pass->begin_size, pass->unprotected, pass->priority,
-			       mem_cgroup_online(pass->memcg), pass_floor(note));
+	vmp_aging_result(rule, pass);
+	if (pass->progress)
+		note_aged(pass, note);
 }
 
-static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note,
-			     unsigned long budget)
-{
-	if (note->scan == VMP_SCAN_6_12)
-		return vmp_scan_6_12_end(pass, note);
-
-	return vmp_scan_end(pass, note, to_vmp_set(pass->ops)->aging, budget,
-			    pass_floor(note));
-}
-
-/* Of "budget", or standing in for stock. */
-static u64 budget_step(const struct vmscan_pass *pass, struct vmscan_note *words)
+static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	unsigned int batch = READ_ONCE(batch_pages);
-	unsigned long budget;
+	const struct vmp_rule *rule = vmp_rule(pass);
+	enum vmp_scan scan = rule->settings.policy[VMP_POINT_SCAN];
+	struct vmp_decision decision;
 
-	note->scan = to_vmp_set(pass->ops)->scan;
-	budget = pass_budget(pass, note);
-	vmp_aging_result(pass, note);
+	if (!vmp_scan_walks(scan, rule->settings.policy[VMP_POINT_AGING], vmp_traits()))
+		return VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
+
+	take_result(rule, pass, note);
+	decision = vmp_scan_decide(&rule->settings, pass, note, mem_cgroup_online(pass->memcg));
 	if (pass->last == VMSCAN_STOCK)
-		trace_begin(pass, budget);
+		trace_begin(pass, rule, decision.budget);
+	if (vmp_aging_follow(rule, pass, decision.age))
+		note_aged(pass, note);
+	note->scan = scan;
+	note->budget = min(decision.budget, U32_MAX);
 
-	if (pass_end(pass, note, budget) != VMP_GO_ON)
-		return VMSCAN_STEP(VMSCAN_END, 0, 0);
-	if (vmp_aging_step(pass, note))
-		return VMSCAN_STEP(VMSCAN_AGE, 0, 0);
-
-	if (note->scan == VMP_SCAN_STOCK)
-		return VMSCAN_STEP(VMSCAN_EVICT, min(budget - pass->nr_moved, STOCK_BATCH),
-				   STOCK_BATCH);
-
-	return VMSCAN_STEP(VMSCAN_EVICT,
-			   vmp_scan_move(budget, pass->nr_moved, pass_floor(note), batch), batch);
-}
-
-static u64 step_6_12(const struct vmscan_pass *pass, struct vmscan_note *words)
-{
-	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	bool begins = pass->last == VMSCAN_STOCK;
-	u64 step;
-
-	vmp_aging_result(pass, note);
-	step = vmp_scan_6_12_step(pass, note, mem_cgroup_online(pass->memcg));
-	if (begins)
-		trace_begin(pass, pass_budget(pass, note));
-	if (VMSCAN_STEP_ACTION(step) == VMSCAN_AGE)
-		vmp_aging_begin(pass, note);
-
-	return step;
+	return decision.step;
 }
 
 /* Maybe not by us: there was nothing, or the memcg fell below its memory.min. */
 static bool pass_ended(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
-	unsigned long budget = pass_budget(pass, note);
-	enum vmp_end end;
+	const struct vmp_rule *rule = vmp_rule(pass);
+	struct vmp_decision decision;
 
-	vmp_aging_result(pass, note);
-	end = pass_end(pass, note, budget);
+	take_result(rule, pass, note);
+	decision = vmp_scan_decide(&rule->settings, pass, note, mem_cgroup_online(pass->memcg));
 	if (pass->below_min)
-		end = VMP_END_BELOW_MIN;
-	else if (end == VMP_GO_ON)
-		end = VMP_END_NOTHING;
-	count_pass(pass, budget, end);
-	trace_end(pass, budget, end);
+		decision.end = VMP_END_BELOW_MIN;
+	else if (decision.end == VMP_GO_ON)
+		decision.end = VMP_END_NOTHING;
+	count_pass(rule, pass, decision.budget, decision.end);
+	trace_end(pass, rule, decision.budget, decision.end);
 
 	return note->aged;
 }
@@ -300,86 +304,62 @@ bool vmp_scan_ages(unsigned int scan, unsigned long traits)
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_ages);
 
 /* A pass that began with another set is counted and traced to its end. */
-static void stock_fill(struct vmscan_policy_ops *ops)
+static void scan_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
 {
-	const struct vmp_set *set = to_vmp_set(ops);
-
-	if (vmp_scan_walks(set->scan, set->aging, vmp_traits()))
-		ops->next_step = budget_step;
 	ops->pass_ended = pass_ended;
-}
-
-static void budget_fill(struct vmscan_policy_ops *ops)
-{
-	ops->next_step = budget_step;
-	ops->pass_ended = pass_ended;
-}
-
-static void fill_6_12(struct vmscan_policy_ops *ops)
-{
-	ops->next_step = step_6_12;
-	ops->pass_ended = pass_ended;
+	if (vmp_scan_walks(settings->policy[VMP_POINT_SCAN], settings->policy[VMP_POINT_AGING],
+			   vmp_traits()))
+		ops->next_step = next_step;
 }
 
 static const struct vmp_policy scan_policies[] = {
-	[VMP_SCAN_STOCK] = { .name = "stock", .fill = stock_fill },
-	[VMP_SCAN_BUDGET] = { .name = "budget", .fill = budget_fill },
-	[VMP_SCAN_6_12] = {
-		.name = "v6.12",
-		.only_with = VMSCAN_TRAIT_BUDGET,
-		.fill = fill_6_12,
-	},
+	[VMP_SCAN_STOCK] = { .name = "stock" },
+	[VMP_SCAN_BUDGET] = { .name = "budget" },
+	[VMP_SCAN_6_12] = { .name = "v6.12", .only_with = VMSCAN_TRAIT_BUDGET },
 };
 
-static void show_buckets(struct seq_file *m, const char *name,
-			 unsigned int stat)
+static void show_buckets(struct seq_file *m, const char *name, const u64 __percpu *counters)
 {
-	char names[NR_BUCKETS][32];
-	const char *lines[NR_BUCKETS];
+	char names[VMP_NR_BUCKETS][32];
+	const char *lines[VMP_NR_BUCKETS];
 	unsigned int i;
 
-	for (i = 0; i < NR_BUCKETS; i++) {
+	for (i = 0; i < VMP_NR_BUCKETS; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s_%lu", name,
 			 i ? BIT(i - 1) : 0);
 		lines[i] = names[i];
 	}
-	vmp_show_counters(m, lines, scan_stats + stat, NR_BUCKETS);
+	vmp_show_counters(m, lines, counters, VMP_NR_BUCKETS);
 }
 
-static int stats_show(struct seq_file *m, void *v)
+static void scan_stats(struct seq_file *m, const struct vmp_stats __percpu *stats, bool machine)
 {
-	vmp_show_counters(m, stat_names, scan_stats, STAT_PASS_SCANNED);
-	show_buckets(m, "pass_scanned", STAT_PASS_SCANNED);
-	show_buckets(m, "pass_reclaimed", STAT_PASS_RECLAIMED);
-
-	return 0;
+	vmp_show_counters(m, stat_names, stats->scan, VMP_SCAN_PASS_SCANNED);
+	show_buckets(m, "pass_scanned", stats->scan + VMP_SCAN_PASS_SCANNED);
+	show_buckets(m, "pass_reclaimed", stats->scan + VMP_SCAN_PASS_RECLAIMED);
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
 
-static const struct vmp_number scan_batch = {
-	.path = "scan/batch",
-	.min = 1,
-	.max = VMSCAN_MAX_BATCH,
-	.value = &batch_pages,
+static const struct vmp_number scan_numbers[] = {
+	{
+		.path = "scan/batch",
+		.min = 1,
+		.max = VMSCAN_MAX_BATCH,
+		.setting = offsetof(struct vmp_settings, batch),
+	},
+	{
+		.path = "scan/floor",
+		.max = VMSCAN_MAX_BATCH,
+		.setting = offsetof(struct vmp_settings, floor),
+	},
 };
-
-static const struct vmp_number scan_floor = {
-	.path = "scan/floor",
-	.max = VMSCAN_MAX_BATCH,
-	.value = &floor_pages,
-};
-
-static void scan_create_files(struct dentry *dir)
-{
-	vmp_create_number(dir, &scan_batch);
-	vmp_create_number(dir, &scan_floor);
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
-}
 
 const struct vmp_point vmp_scan_point = {
 	.name = "scan",
 	.policies = scan_policies,
 	.nr_policies = ARRAY_SIZE(scan_policies),
-	.create_files = scan_create_files,
+	.numbers = scan_numbers,
+	.nr_numbers = ARRAY_SIZE(scan_numbers),
+	.fill = scan_fill,
+	.show_stats = scan_stats,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_scan_point);

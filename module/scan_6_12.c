@@ -8,6 +8,7 @@
  * default priority, and aging is the end of the pass. Reclaim of a memory cgroup does not
  * stop when it has enough.
  */
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/mmzone.h>
 #include <kunit/visibility.h>
@@ -17,14 +18,8 @@
 /* MIN_LRU_BATCH; it looks at MAX_LRU_BATCH folios for that, our largest batch. */
 #define BATCH	64
 
-/**
- * vmp_scan_6_12_end() - does a pass of the loop of 6.12 end?
- * @pass: how far it is
- * @note: what else is known of it
- *
- * Return: why it ends, or VMP_GO_ON.
- */
-enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
+/* Does a pass end, and why? With the @budget that was settled last. */
+static enum vmp_end pass_end(const struct vmscan_pass *pass, const struct vmp_pass_note *note)
 {
 	/* else the budget is not of this loop */
 	bool mine = note->scan == VMP_SCAN_6_12;
@@ -32,7 +27,7 @@ enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_
 	if (note->aged)
 		return VMP_END_AGED;
 	/* another task was at it */
-	if (mine && note->to_age)
+	if (mine && pass->last == VMSCAN_AGE)
 		return VMP_END_NOTHING;
 	/* a batch that leaves nothing cold counts as nothing */
 	if (pass->last == VMSCAN_EVICT && (!pass->progress || !vmp_aging_cold(pass)))
@@ -44,7 +39,6 @@ enum vmp_end vmp_scan_6_12_end(const struct vmscan_pass *pass, const struct vmp_
 
 	return VMP_GO_ON;
 }
-EXPORT_SYMBOL_IF_KUNIT(vmp_scan_6_12_end);
 
 static unsigned long settle_budget(const struct vmscan_pass *pass, bool online)
 {
@@ -60,31 +54,43 @@ static unsigned long settle_budget(const struct vmscan_pass *pass, bool online)
 }
 
 /**
- * vmp_scan_6_12_step() - the next step of a pass of the loop of 6.12
+ * vmp_scan_6_12_decide() - what is a pass of the loop of 6.12 to do next, and why?
  * @pass: how far it is
- * @note: what else is known of it; gets the budget
+ * @note: what else is known of it
  * @online: the memcg has not been removed: else all that can be evicted is
  *
- * Return: the step.
+ * Return: the step, why the pass ends with it, whether a generation is due, and what the pass
+ * may scan: no more than it has once it is to age.
  */
-u64 vmp_scan_6_12_step(const struct vmscan_pass *pass, struct vmp_pass_note *note, bool online)
+struct vmp_decision vmp_scan_6_12_decide(const struct vmscan_pass *pass,
+					 const struct vmp_pass_note *note, bool online)
 {
-	const u64 end = VMSCAN_STEP(VMSCAN_END, 0, 0);
+	struct vmp_decision decision = {
+		.step = VMSCAN_STEP(VMSCAN_END, 0, 0),
+		.end = pass_end(pass, note),
+		.budget = pass->nr_moved,
+	};
 	unsigned long budget;
 
-	if (vmp_scan_6_12_end(pass, note) != VMP_GO_ON)
-		return end;
-
-	note->scan = VMP_SCAN_6_12;
-	budget = settle_budget(pass, online);
-	if ((online || !budget) && vmp_aging_decide(VMP_AGING_STOP, pass) == VMP_AGE_NOW) {
-		note->to_age = true;
-		return VMSCAN_STEP(VMSCAN_AGE, 0, 0);
+	if (decision.end != VMP_GO_ON) {
+		if (note->scan == VMP_SCAN_6_12 && pass->last == VMSCAN_EVICT)
+			decision.budget = note->budget;
+		return decision;
 	}
-	note->budget = min(budget, U32_MAX);
-	if (!budget)
-		return end;
 
-	return VMSCAN_STEP(VMSCAN_EVICT, VMSCAN_MAX_BATCH, BATCH);
+	budget = settle_budget(pass, online);
+	if (online || !budget)
+		decision.age = vmp_aging_decide(VMP_AGING_STOP, pass);
+	if (decision.age == VMP_AGE_NOW) {
+		decision.step = VMSCAN_STEP(VMSCAN_AGE, 0, 0);
+	} else if (budget) {
+		decision.step = VMSCAN_STEP(VMSCAN_EVICT, VMSCAN_MAX_BATCH, BATCH);
+		decision.budget = min(budget, U32_MAX);
+	} else {
+		decision.end = pass->nr_batches ? VMP_END_BUDGET : VMP_END_NOTHING;
+		decision.budget = 0;
+	}
+
+	return decision;
 }
-EXPORT_SYMBOL_IF_KUNIT(vmp_scan_6_12_step);
+EXPORT_SYMBOL_IF_KUNIT(vmp_scan_6_12_decide);

@@ -11,36 +11,29 @@
  * With VMSCAN_TRAIT_FEEDBACK stock counts all batches by itself, and throttles by that in
  * reclaim of a memory cgroup. What is left of "memcg" is its rule.
  */
-#include <linux/debugfs.h>
+#include <linux/array_size.h>
+#include <linux/cleanup.h>
+#include <linux/memcontrol.h>
 #include <linux/nodemask.h>
-#include <linux/percpu.h>
+#include <linux/rcupdate.h>
 #include <linux/swap.h>
 #include <linux/tracepoint.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
 
-enum vmp_throttle_stat {
-	STAT_EVENTS,		/* times that a task slept, by reason */
-	STAT_TIME = STAT_EVENTS + NR_VMSCAN_THROTTLE,
-	STAT_KSWAPD = STAT_TIME + NR_VMSCAN_THROTTLE,
-	STAT_MARK_WRITEBACK,	/* times that a node was marked */
-	STAT_MARK_CONGESTED,
-	NR_THROTTLE_STATS,
-};
-
-static const char *const stat_names[NR_THROTTLE_STATS] = {
-	[STAT_EVENTS + VMSCAN_THROTTLE_WRITEBACK] = "writeback",
-	[STAT_EVENTS + VMSCAN_THROTTLE_ISOLATED] = "isolated",
-	[STAT_EVENTS + VMSCAN_THROTTLE_NOPROGRESS] = "noprogress",
-	[STAT_EVENTS + VMSCAN_THROTTLE_CONGESTED] = "congested",
-	[STAT_TIME + VMSCAN_THROTTLE_WRITEBACK] = "writeback_us",
-	[STAT_TIME + VMSCAN_THROTTLE_ISOLATED] = "isolated_us",
-	[STAT_TIME + VMSCAN_THROTTLE_NOPROGRESS] = "noprogress_us",
-	[STAT_TIME + VMSCAN_THROTTLE_CONGESTED] = "congested_us",
-	[STAT_KSWAPD] = "kswapd",
-	[STAT_MARK_WRITEBACK] = "mark_writeback",
-	[STAT_MARK_CONGESTED] = "mark_congested",
+static const char *const stat_names[VMP_NR_THROTTLE_STATS] = {
+	[VMP_THROTTLE_EVENTS + VMSCAN_THROTTLE_WRITEBACK] = "writeback",
+	[VMP_THROTTLE_EVENTS + VMSCAN_THROTTLE_ISOLATED] = "isolated",
+	[VMP_THROTTLE_EVENTS + VMSCAN_THROTTLE_NOPROGRESS] = "noprogress",
+	[VMP_THROTTLE_EVENTS + VMSCAN_THROTTLE_CONGESTED] = "congested",
+	[VMP_THROTTLE_TIME + VMSCAN_THROTTLE_WRITEBACK] = "writeback_us",
+	[VMP_THROTTLE_TIME + VMSCAN_THROTTLE_ISOLATED] = "isolated_us",
+	[VMP_THROTTLE_TIME + VMSCAN_THROTTLE_NOPROGRESS] = "noprogress_us",
+	[VMP_THROTTLE_TIME + VMSCAN_THROTTLE_CONGESTED] = "congested_us",
+	[VMP_THROTTLE_KSWAPD] = "kswapd",
+	[VMP_THROTTLE_MARK_WRITEBACK] = "mark_writeback",
+	[VMP_THROTTLE_MARK_CONGESTED] = "mark_congested",
 };
 
 static const char *const longest_names[NR_VMSCAN_THROTTLE] = {
@@ -50,20 +43,8 @@ static const char *const longest_names[NR_VMSCAN_THROTTLE] = {
 	[VMSCAN_THROTTLE_CONGESTED] = "congested_longest_us",
 };
 
-struct vmp_throttle_stats {
-	u64 count[NR_THROTTLE_STATS];
-	unsigned int longest[NR_VMSCAN_THROTTLE];
-};
-
-static DEFINE_PER_CPU(struct vmp_throttle_stats, throttle_stats);
-
 /* For each node, used by its kswapd only. */
 static struct vmp_fruitless fruitless[MAX_NUMNODES];
-
-static void add_stat(unsigned int stat, unsigned int value)
-{
-	this_cpu_add(throttle_stats.count[stat], value);
-}
 
 /**
  * vmp_throttle_accounts() - does a batch count for throttling?
@@ -156,25 +137,29 @@ unsigned int vmp_throttle_decide(const struct vmscan_round *round,
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_decide);
 
+/* By the settings of the memory cgroup that reclaim is for. */
 static unsigned int throttle_round(const struct vmscan_round *round)
 {
-	const struct vmp_set *set = to_vmp_set(round->ops);
+	const struct vmp_rule *rule = vmp_rule(round);
 	unsigned int flags;
 
-	if (!vmp_throttle_accounts(set->throttle, round->root_reclaim))
+	if (!vmp_throttle_accounts(rule->settings.policy[VMP_POINT_THROTTLE],
+				   round->root_reclaim))
 		return 0;
 
 	if (round->kswapd)
-		vmp_throttle_count(&fruitless[round->nid], round, set->number);
+		vmp_throttle_count(&fruitless[round->nid], round, to_vmp_set(round->ops)->number);
 	flags = vmp_throttle_decide(round, &fruitless[round->nid]);
-	add_stat(STAT_MARK_WRITEBACK, !!(flags & VMSCAN_MARK_WRITEBACK));
-	add_stat(STAT_MARK_CONGESTED, !!(flags & VMSCAN_MARK_CONGESTED));
+	vmp_count(rule, throttle[VMP_THROTTLE_MARK_WRITEBACK], !!(flags & VMSCAN_MARK_WRITEBACK));
+	vmp_count(rule, throttle[VMP_THROTTLE_MARK_CONGESTED], !!(flags & VMSCAN_MARK_CONGESTED));
 
 	return flags;
 }
 
-static void throttle_fill(struct vmscan_policy_ops *ops)
+static void throttle_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
 {
+	if (settings->policy[VMP_POINT_THROTTLE] == VMP_THROTTLE_STOCK)
+		return;
 	ops->evict = vmp_evict;
 	ops->evicted = vmp_evicted;
 	ops->throttle = throttle_round;
@@ -182,28 +167,32 @@ static void throttle_fill(struct vmscan_policy_ops *ops)
 
 static const struct vmp_policy throttle_policies[] = {
 	[VMP_THROTTLE_STOCK] = { .name = "stock" },
-	[VMP_THROTTLE_MEMCG] = { .name = "memcg", .fill = throttle_fill },
-	[VMP_THROTTLE_ALL] = { .name = "all", .fill = throttle_fill },
+	[VMP_THROTTLE_MEMCG] = { .name = "memcg" },
+	[VMP_THROTTLE_ALL] = { .name = "all" },
 };
 
-/* Sees each sleep of any reclaimer, whoever has decided on it. */
+/*
+ * Sees each sleep of any reclaimer, whoever has decided on it. Which memory cgroup that was
+ * for isn't known here: it counts for the sleeper's.
+ */
 static void throttled(void *data, int nid, int usec_timeout, int usec_delayed,
 		      int reason)
 {
-	unsigned int *longest;
+	const struct vmp_rule *rule;
+	struct mem_cgroup *memcg;
+	u32 set;
 
 	if (reason < 0 || reason >= NR_VMSCAN_THROTTLE)
 		return;
 
-	add_stat(STAT_EVENTS + reason, 1);
-	add_stat(STAT_TIME + reason, usec_delayed);
-	if (current_is_kswapd())
-		add_stat(STAT_KSWAPD, 1);
-	vmp_trace_throttled(nid, reason, usec_delayed);
-	/* A racy maximum: a task that migrates here may lose its own. */
-	longest = raw_cpu_ptr(&throttle_stats.longest[reason]);
-	if (usec_delayed > READ_ONCE(*longest))
-		WRITE_ONCE(*longest, usec_delayed);
+	guard(rcu)();
+	memcg = mem_cgroup_from_task(current);
+	rule = vmp_rule_now(memcg, &set);
+	vmp_count(rule, throttle[VMP_THROTTLE_EVENTS + reason], 1);
+	vmp_count(rule, throttle[VMP_THROTTLE_TIME + reason], usec_delayed);
+	vmp_count(rule, throttle[VMP_THROTTLE_KSWAPD], !!current_is_kswapd());
+	vmp_count_largest(rule, longest[reason], (unsigned int)usec_delayed);
+	vmp_trace_throttled(rule, set, memcg, nid, reason, usec_delayed);
 }
 
 static struct tracepoint *throttled_tracepoint;
@@ -239,36 +228,22 @@ void vmp_throttle_exit(void)
 	tracepoint_synchronize_unregister();
 }
 
-static int stats_show(struct seq_file *m, void *v)
+static void throttle_stats(struct seq_file *m, const struct vmp_stats __percpu *stats,
+			   bool machine)
 {
 	unsigned int reason;
-	int cpu;
 
-	vmp_show_counters(m, stat_names, throttle_stats.count,
-			  NR_THROTTLE_STATS);
-	for (reason = 0; reason < NR_VMSCAN_THROTTLE; reason++) {
-		unsigned int longest = 0;
-
-		for_each_possible_cpu(cpu)
-			longest = max(longest,
-				      READ_ONCE(per_cpu(throttle_stats.longest[reason],
-							cpu)));
-		seq_printf(m, "%s %u\n", longest_names[reason], longest);
-	}
-
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(stats);
-
-static void throttle_create_files(struct dentry *dir)
-{
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
+	vmp_show_counters(m, stat_names, stats->throttle, VMP_NR_THROTTLE_STATS);
+	for (reason = 0; reason < NR_VMSCAN_THROTTLE; reason++)
+		seq_printf(m, "%s %u\n", longest_names[reason],
+			   vmp_largest(stats, longest[reason]));
 }
 
 const struct vmp_point vmp_throttle_point = {
 	.name = "throttle",
 	.policies = throttle_policies,
 	.nr_policies = ARRAY_SIZE(throttle_policies),
-	.create_files = throttle_create_files,
+	.fill = throttle_fill,
+	.show_stats = throttle_stats,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_point);

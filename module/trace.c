@@ -2,6 +2,7 @@
 /* What the trace events need besides their definitions: ids, and where they happen. */
 #include <linux/atomic.h>
 #include <linux/cgroup.h>
+#include <linux/cleanup.h>
 #include <linux/kprobes.h>
 #include <linux/memcontrol.h>
 #include <linux/rcupdate.h>
@@ -74,57 +75,53 @@ u64 vmp_cgroup_id(struct mem_cgroup *memcg)
 /**
  * vmp_where() - where something happens, for its trace event
  * @ops: the set in force
+ * @rule: the rule that holds there
  * @policy: index of the policy in force at the point
  * @memcg: the memcg that pages are taken from, or NULL
  * @nid: the node
  *
  * Return: that.
  */
-struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, u32 policy,
-			   struct mem_cgroup *memcg, int nid)
+struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp_rule *rule,
+			   u32 policy, struct mem_cgroup *memcg, int nid)
 {
 	return (struct vmp_where) {
 		.policy = policy,
 		.set = to_vmp_set(ops)->number,
 		.cgroup = vmp_cgroup_id(memcg),
 		.nid = nid,
+		.settings = rule->cgroup,
 	};
-}
-
-/* The cgroup of the current task. */
-static u64 task_cgroup_id(void)
-{
-	u64 id;
-
-	rcu_read_lock();
-	id = vmp_cgroup_id(mem_cgroup_from_task(current));
-	rcu_read_unlock();
-
-	return id;
 }
 
 /*
  * Where a task begins to sleep the kernel has no tracepoint, and none of our code runs:
  * a probe, set while one of the two events is on.
  */
-static struct vmp_where throttled_where(int nid)
+static struct vmp_where throttled_where(const struct vmp_rule *rule, u32 set,
+					struct mem_cgroup *memcg, int nid)
 {
-	struct vmp_where where = {
-		.cgroup = task_cgroup_id(),
+	return (struct vmp_where) {
+		.policy = rule->settings.policy[VMP_POINT_THROTTLE],
+		.set = set,
+		.cgroup = vmp_cgroup_id(memcg),
 		.nid = nid,
+		.settings = rule->cgroup,
 	};
-
-	vmp_control_in_force(VMP_POINT_THROTTLE, &where);
-
-	return where;
 }
 
 static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 {
 	struct pglist_data *pgdat = (void *)regs_get_kernel_argument(regs, 0);
-	u32 reason = regs_get_kernel_argument(regs, 1);
-	struct vmp_where where = throttled_where(pgdat->node_id);
+	u32 reason = regs_get_kernel_argument(regs, 1), set;
+	const struct vmp_rule *rule;
+	struct mem_cgroup *memcg;
+	struct vmp_where where;
 
+	guard(rcu)();
+	memcg = mem_cgroup_from_task(current);
+	rule = vmp_rule_now(memcg, &set);
+	where = throttled_where(rule, set, memcg, pgdat->node_id);
 	trace_throttle_begin(&where, vmp_begin_id(VMP_SPAN_THROTTLE), reason);
 
 	return 0;
@@ -159,17 +156,21 @@ void vmp_throttle_untrace(void)
 
 /**
  * vmp_trace_throttled() - the current task has slept
+ * @rule: the rule that holds for its memcg
+ * @set: number of the set that has it
+ * @memcg: that memcg
  * @nid: the node it slept on
  * @reason: why
  * @us: how long
  */
-void vmp_trace_throttled(int nid, u32 reason, u32 us)
+void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup *memcg, int nid,
+			 u32 reason, u32 us)
 {
 	struct vmp_where where;
 
 	if (!trace_throttle_end_enabled())
 		return;
 
-	where = throttled_where(nid);
+	where = throttled_where(rule, set, memcg, nid);
 	trace_throttle_end(&where, vmp_end_id(VMP_SPAN_THROTTLE), reason, us);
 }

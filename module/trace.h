@@ -5,7 +5,8 @@
  * The names of events and fields are an interface. Every event begins with the
  * policy in force at its point, as an index into what debugfs lists there; the number
  * of the set of policies in force; the cgroup that pages are taken from, for
- * throttle_* that of the task, 0 if there is none; and the node, -1 if there is none.
+ * throttle_* that of the task, 0 if there is none; the node, -1 if there is none; and the
+ * cgroup whose settings hold there, 0 if these are the machine's.
  * The begin and the end of something share an id. It is 0 in an end whose begin was
  * not traced.
  */
@@ -23,7 +24,8 @@
 	__field(u32, policy) \
 	__field(u32, set) \
 	__field(u64, cgroup) \
-	__field(s32, nid)
+	__field(s32, nid) \
+	__field(u64, settings)
 
 #define WHERE_ASSIGN(where) \
 	do { \
@@ -31,12 +33,13 @@
 		__entry->set = (where)->set; \
 		__entry->cgroup = (where)->cgroup; \
 		__entry->nid = (where)->nid; \
+		__entry->settings = (where)->settings; \
 	} while (0)
 
-#define WHERE_FORMAT "policy=%s set=%u cgroup=%llu nid=%d "
+#define WHERE_FORMAT "policy=%s set=%u cgroup=%llu nid=%d settings=%llu "
 #define WHERE_ARGS(names) \
 	__print_symbolic(__entry->policy, names), __entry->set, \
-	__entry->cgroup, __entry->nid
+	__entry->cgroup, __entry->nid, __entry->settings
 
 /* In the order of the points' tables. */
 #define FLUSH_POLICIES { 0, "stock" }, { 1, "batch" }
@@ -431,10 +434,10 @@ TRACE_EVENT(policy_switch,
 		__entry->pid = pid;
 	),
 
-	TP_printk("policy=%s set=%u cgroup=%llu nid=%d point=%s from=%s to=%s pid=%d",
+	TP_printk("policy=%s set=%u cgroup=%llu nid=%d settings=%llu point=%s from=%s to=%s pid=%d",
 		  __print_symbolic(__entry->point << 8 | __entry->policy,
 				   POINT_POLICIES),
-		  __entry->set, __entry->cgroup, __entry->nid,
+		  __entry->set, __entry->cgroup, __entry->nid, __entry->settings,
 		  __print_symbolic(__entry->point, POINTS),
 		  __print_symbolic(__entry->point << 8 | __entry->from,
 				   POINT_POLICIES),
@@ -460,9 +463,9 @@ TRACE_EVENT(bypass,
 		__entry->pid = pid;
 	),
 
-	TP_printk("policy=%u set=%u cgroup=%llu nid=%d on=%u pid=%d",
+	TP_printk("policy=%u set=%u cgroup=%llu nid=%d settings=%llu on=%u pid=%d",
 		  __entry->policy, __entry->set, __entry->cgroup, __entry->nid,
-		  __entry->on, __entry->pid)
+		  __entry->settings, __entry->on, __entry->pid)
 );
 
 #endif /* _VMP_TRACE_H */

@@ -7,48 +7,24 @@
  * folios that nobody writes, as the classic LRU does, and puts what can't be
  * evicted into a generation of choice.
  */
-#include <linux/debugfs.h>
-#include <linux/percpu.h>
+#include <linux/array_size.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
 #include "trace.h"
 
-enum vmp_dirty_gen {
-	YOUNGEST,
-	SECOND_YOUNGEST,
-};
-
 static const char *const gen_names[] = {
-	[YOUNGEST] = "youngest",
-	[SECOND_YOUNGEST] = "second-youngest",
+	[VMP_YOUNGEST] = "youngest",
+	[VMP_SECOND_YOUNGEST] = "second-youngest",
 };
 
-static unsigned int dirty_gen = SECOND_YOUNGEST;
-
-enum vmp_writeback_stat {
-	STAT_BATCHES,		/* batches that met a page */
-	STAT_TAKEN,		/* pages: taken */
-	STAT_DIRTY,		/* ... dirty or under writeback */
-	STAT_WAKEUPS,		/* times that the flushers were woken */
-	STAT_WAITS,		/* ... and waited for, for a memcg of version 1 */
-	NR_WRITEBACK_STATS,
+static const char *const stat_names[VMP_NR_WRITEBACK_STATS] = {
+	[VMP_WRITEBACK_BATCHES] = "batches",
+	[VMP_WRITEBACK_TAKEN] = "taken",
+	[VMP_WRITEBACK_DIRTY] = "dirty",
+	[VMP_WRITEBACK_WAKEUPS] = "flusher_wakeups",
+	[VMP_WRITEBACK_WAITS] = "waits",
 };
-
-static const char *const stat_names[NR_WRITEBACK_STATS] = {
-	[STAT_BATCHES] = "batches",
-	[STAT_TAKEN] = "taken",
-	[STAT_DIRTY] = "dirty",
-	[STAT_WAKEUPS] = "flusher_wakeups",
-	[STAT_WAITS] = "waits",
-};
-
-static DEFINE_PER_CPU(u64 [NR_WRITEBACK_STATS], writeback_stats);
-
-static void add_stat(unsigned int stat, unsigned int value)
-{
-	this_cpu_add(writeback_stats[stat], value);
-}
 
 /**
  * vmp_writeback_decide() - what to do after a batch
@@ -70,7 +46,7 @@ unsigned int vmp_writeback_decide(unsigned int nr_taken, const struct reclaim_st
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_writeback_decide);
 
-static void trace_feedback(const struct vmscan_evicted *evicted, const struct vmp_set *set,
+static void trace_feedback(const struct vmscan_evicted *evicted, const struct vmp_rule *rule,
 			   unsigned int flags)
 {
 	struct vmp_where where;
@@ -78,78 +54,93 @@ static void trace_feedback(const struct vmscan_evicted *evicted, const struct vm
 	if (!trace_writeback_feedback_enabled())
 		return;
 
-	where = vmp_where(evicted->ops, set->feedback, evicted->memcg, evicted->nid);
+	where = vmp_where(evicted->ops, rule, rule->settings.policy[VMP_POINT_WRITEBACK],
+			  evicted->memcg, evicted->nid);
 	trace_writeback_feedback(&where, evicted, flags);
 }
 
-/* The callbacks of this point and of the throttle point: either may be stock. */
+static bool feedback(const struct vmp_rule *rule)
+{
+	return rule->settings.policy[VMP_POINT_WRITEBACK] == VMP_WRITEBACK_FEEDBACK;
+}
+
+/*
+ * Does a batch count for throttling? That is a matter of whom reclaim is for; but what has stock
+ * of its own is left to stock.
+ */
+static bool accounts(const struct vmscan_policy_ops *ops, const struct vmp_rule *own,
+		     struct mem_cgroup *target)
+{
+	const struct vmp_rule *rule = vmp_find_rule(to_vmp_set(ops), target);
+
+	return own->settings.policy[VMP_POINT_THROTTLE] != VMP_THROTTLE_STOCK &&
+	       vmp_throttle_accounts(rule->settings.policy[VMP_POINT_THROTTLE], !target);
+}
+
+/* The callbacks of this point, which goes by the lruvec's memory cgroup, and of the throttle point. */
 bool vmp_evict(const struct vmscan_evict *evict)
 {
-	const struct vmp_set *set = to_vmp_set(evict->ops);
+	const struct vmp_rule *rule = vmp_rule(evict);
 
-	return set->feedback || vmp_throttle_accounts(set->throttle, evict->root_reclaim);
+	return feedback(rule) || accounts(evict->ops, rule, evict->target);
 }
 
 unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 {
-	const struct vmp_set *set = to_vmp_set(evicted->ops);
+	const struct vmp_rule *rule = vmp_rule(evicted);
 	unsigned int flags = 0;
 
-	if (set->feedback)
+	if (feedback(rule))
 		flags = vmp_writeback_decide(evicted->nr_taken, evicted->stat,
 					     evicted->writers_throttled);
-	if (set->feedback && READ_ONCE(dirty_gen) == SECOND_YOUNGEST)
+	if (feedback(rule) && rule->settings.dirty_gen == VMP_SECOND_YOUNGEST)
 		flags |= VMSCAN_SECOND_YOUNGEST;
-	if (vmp_throttle_accounts(set->throttle, evicted->root_reclaim))
+	if (accounts(evicted->ops, rule, evicted->target))
 		flags |= VMSCAN_COUNT;
 
-	add_stat(STAT_BATCHES, 1);
-	add_stat(STAT_TAKEN, evicted->nr_taken);
-	add_stat(STAT_DIRTY, evicted->stat->nr_dirty);
-	add_stat(STAT_WAKEUPS, !!(flags & VMSCAN_WAKE_FLUSHERS));
-	add_stat(STAT_WAITS, !!(flags & VMSCAN_WAIT_WRITEBACK));
-	trace_feedback(evicted, set, flags);
+	vmp_count(rule, writeback[VMP_WRITEBACK_BATCHES], 1);
+	vmp_count(rule, writeback[VMP_WRITEBACK_TAKEN], evicted->nr_taken);
+	vmp_count(rule, writeback[VMP_WRITEBACK_DIRTY], evicted->stat->nr_dirty);
+	vmp_count(rule, writeback[VMP_WRITEBACK_WAKEUPS], !!(flags & VMSCAN_WAKE_FLUSHERS));
+	vmp_count(rule, writeback[VMP_WRITEBACK_WAITS], !!(flags & VMSCAN_WAIT_WRITEBACK));
+	trace_feedback(evicted, rule, flags);
 
 	return flags;
 }
 
-static void feedback_fill(struct vmscan_policy_ops *ops)
+static void writeback_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
 {
+	if (settings->policy[VMP_POINT_WRITEBACK] == VMP_WRITEBACK_STOCK)
+		return;
 	ops->evict = vmp_evict;
 	ops->evicted = vmp_evicted;
 }
 
 static const struct vmp_policy writeback_policies[] = {
 	[VMP_WRITEBACK_STOCK] = { .name = "stock" },
-	[VMP_WRITEBACK_FEEDBACK] = { .name = "feedback", .fill = feedback_fill },
+	[VMP_WRITEBACK_FEEDBACK] = { .name = "feedback" },
 };
 
-static int stats_show(struct seq_file *m, void *v)
+static void writeback_stats(struct seq_file *m, const struct vmp_stats __percpu *stats,
+			    bool machine)
 {
-	vmp_show_counters(m, stat_names, writeback_stats, NR_WRITEBACK_STATS);
-
-	return 0;
+	vmp_show_counters(m, stat_names, stats->writeback, VMP_NR_WRITEBACK_STATS);
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
 
 static const struct vmp_option writeback_dirty_gen = {
 	.path = "writeback/dirty_gen",
 	.names = gen_names,
 	.nr_names = ARRAY_SIZE(gen_names),
-	.value = &dirty_gen,
+	.setting = offsetof(struct vmp_settings, dirty_gen),
 };
-
-static void writeback_create_files(struct dentry *dir)
-{
-	vmp_create_option(dir, &writeback_dirty_gen);
-	debugfs_create_file("stats", 0444, dir, NULL, &stats_fops);
-}
 
 const struct vmp_point vmp_writeback_point = {
 	.name = "writeback",
 	.not_with = VMSCAN_TRAIT_FEEDBACK,
 	.policies = writeback_policies,
 	.nr_policies = ARRAY_SIZE(writeback_policies),
-	.create_files = writeback_create_files,
+	.option = &writeback_dirty_gen,
+	.fill = writeback_fill,
+	.show_stats = writeback_stats,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_writeback_point);

@@ -230,17 +230,32 @@ static void copy_word(const char *text, const char *name, char *word, size_t siz
 	word[length] = '\0';
 }
 
-static void set_label(struct vmp_switch *sw)
+/**
+ * vmp_label - what a policy switch is called
+ * @sw: its label is set
+ * @info: the text of its event
+ */
+void vmp_label(struct vmp_switch *sw, const char *info)
 {
-	char point[16], from[16], to[16];
-	char *info = kshark_get_info(sw->entry);
+	char point[16], from[16], to[16], settings[21];
+	bool of_cgroup;
 
-	if (!info)
-		return;
 	copy_word(info, " point=", point, sizeof(point));
 	copy_word(info, " from=", from, sizeof(from));
 	copy_word(info, " to=", to, sizeof(to));
-	snprintf(sw->label, sizeof(sw->label), "%s: %s -> %s", point, from, to);
+	/* Missing in recordings of older modules, 0 for the machine's settings. */
+	copy_word(info, " settings=", settings, sizeof(settings));
+	of_cgroup = settings[0] && strcmp(settings, "0");
+	snprintf(sw->label, sizeof(sw->label), "%s: %s -> %s%s%s", point, from, to,
+		 of_cgroup ? " of cgroup " : "", of_cgroup ? settings : "");
+}
+
+static void set_label(struct vmp_switch *sw)
+{
+	char *info = kshark_get_info(sw->entry);
+
+	if (info)
+		vmp_label(sw, info);
 	free(info);
 }
 

@@ -60,11 +60,11 @@ struct vmp_spans {
 /**
  * struct vmp_switch - one policy switch
  * @entry: its event
- * @label: such as "flush: stock -> batch"
+ * @label: such as "flush: stock -> batch", and of a cgroup's settings its id
  */
 struct vmp_switch {
 	const struct kshark_entry *entry;
-	char label[64];
+	char label[88];
 };
 
 /**
@@ -96,6 +96,7 @@ void vmp_stream_free(struct vmp_stream *vs);
 void vmp_collect(struct vmp_stream *vs, struct kshark_data_stream *stream,
 		 void *record, struct kshark_entry *entry);
 bool vmp_prepare(struct vmp_stream *vs);
+void vmp_label(struct vmp_switch *sw, const char *info);
 size_t vmp_first_at(const struct vmp_spans *spans, int64_t time);
 
 static inline const struct kshark_entry *vmp_span_first(const struct vmp_span *span)

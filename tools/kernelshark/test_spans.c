@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Checks how begin and end events are paired; silent if all is well. */
+/* Checks how begin and end events are paired, and switches called; silent if all is well. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -119,10 +119,37 @@ static bool run(const struct test *test)
 	return good;
 }
 
+#define SWITCH(settings) \
+	"policy=batch set=3 cgroup=57 nid=-1 " settings "point=flush from=stock to=batch pid=9\n"
+
+static const struct {
+	const char *info;
+	const char *label;
+} switches[] = {
+	{ SWITCH(""), "flush: stock -> batch" },
+	{ SWITCH("settings=0 "), "flush: stock -> batch" },
+	{ SWITCH("settings=18446744073709551615 "),
+	  "flush: stock -> batch of cgroup 18446744073709551615" },
+};
+
+static bool label_is_right(const char *info, const char *label)
+{
+	struct vmp_switch sw;
+
+	vmp_label(&sw, info);
+	if (strcmp(sw.label, label) == 0)
+		return true;
+	fprintf(stderr, "test_spans: '%s' instead of '%s'\n", sw.label, label);
+	return false;
+}
+
 int main(void)
 {
 	bool good = true;
 	size_t i;
+
+	for (i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
+		good &= label_is_right(switches[i].info, switches[i].label);
 
 	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		good &= run(&tests[i]);

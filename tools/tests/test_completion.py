@@ -24,6 +24,12 @@ def test_the_file_is_that_of_the_parsers() -> None:
     ("typed", "offered"),
     [
         ("vmscanctl re", "reset record report"),
+        ("vmscanctl --cgroup s", "system.slice system.slice/db@1.service system.slice/a\\\\x2d"),
+        ("vmscanctl --cgroup /system.slice/d", "/system.slice/db@1.service"),
+        ("vmscanctl --cgroup system.slice/db@1", "1.service"),
+        ("vmscanctl --cgroup none", ""),
+        ("vmscanctl --cgroup db set flush=", "stock batch"),
+        ("vmscanctl --cgroup db reset --", "--help --version --all"),
         ("vmscanctl top --", "--help --version --interval --count"),
         ("vmscanctl set fl", "flush=stock flush=batch flush.max_folios="),
         ("vmscanctl set flush=", "stock batch"),
@@ -38,10 +44,14 @@ def test_what_is_offered(typed: str, offered: str, tmp_path: Path) -> None:
     fake = tmp_path / "vmscanctl"
     fake.write_text(f"#!/bin/sh\ncat <<E\n{SETTINGS}E\n")
     fake.chmod(0o755)
+    for name in ("db@1.service", "a\\x2d"):
+        (tmp_path / "cgroup/system.slice" / name).mkdir(parents=True)
+    (tmp_path / "findmnt").write_text(f"#!/bin/sh\necho {tmp_path}/cgroup\n")
+    (tmp_path / "findmnt").chmod(0o755)
     done = subprocess.run(
         ["bash", "-c", ASK, "ask", FILE, typed],
         capture_output=True,
         text=True,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
     )
-    assert done.stdout.split() == offered.split()
+    assert sorted(done.stdout.split()) == sorted(offered.split())

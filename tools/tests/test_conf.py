@@ -2,12 +2,15 @@
 """Tests of applying a file of settings, and of the unit that does it at boot."""
 
 import configparser
+import re
 from pathlib import Path
 
 import pytest
 from vmp.common import REPO
 from vmp.control import conf
-from vmp.control.debugfs import Control
+from vmp.control.debugfs import Control, parse_assignments
+from vmp.control.points import known_parameters, known_points
+from vmp.vmscanctl import COMMANDS, make_parser
 
 SYSTEMD = REPO / "tools" / "systemd"
 
@@ -28,7 +31,7 @@ def control(tmp_path: Path) -> Control:
 
 def test_all_lines_are_set(control: Control) -> None:
     text = "# a comment\n\n  flush = batch # why\nscan=budget,flush.max_folios=31\nprofile=max\n"
-    assert conf.apply(control, text) == (
+    assert conf.apply(control, conf.numbered(text)) == (
         ["flush = batch", "scan=budget,flush.max_folios=31", "profile=max"],
         [],
     )
@@ -42,7 +45,6 @@ def test_all_lines_are_set(control: Control) -> None:
         ("flush=bach", "flush cannot be 'bach': allowed are stock, batch"),
         ("flsh=batch", "unknown name 'flsh': allowed are profile, flush, flush.max_folios, scan"),
         ("batch", "'batch' is no setting: write POINT=POLICY or POINT.PARAMETER=VALUE"),
-        ("[flush]", "'[flush]' is no setting: write POINT=POLICY or POINT.PARAMETER=VALUE"),
         ("flush.max_folios=\ufffd", "flush.max_folios cannot be '\ufffd': allowed is a decimal"),
         ("flush=batch,profile=mx", "profile cannot be 'mx': allowed are stock, max"),
     ],
@@ -50,7 +52,7 @@ def test_all_lines_are_set(control: Control) -> None:
 def test_a_wrong_line_is_named_and_the_others_are_set(
     control: Control, line: str, said: str
 ) -> None:
-    done, (wrong,) = conf.apply(control, f"# why\n{line}\nscan=budget\n")
+    done, (wrong,) = conf.apply(control, conf.numbered(f"# why\n{line}\nscan=budget\n"))
     assert wrong.startswith(f"line 2: {said}")
     assert done == ["scan=budget"]
     assert (control.root / "flush/policy").read_text() == "[stock] batch\n"
@@ -61,7 +63,7 @@ def test_a_refused_line_is_named_and_the_others_are_set(control: Control) -> Non
     policy = control.root / "flush/policy"
     policy.unlink()
     policy.symlink_to("/proc/self/uid_map")  # can be written once, which the kernel has done
-    done, (wrong,) = conf.apply(control, "flush=0\nscan=budget\n")
+    done, (wrong,) = conf.apply(control, conf.numbered("flush=0\nscan=budget\n"))
     assert wrong.startswith("line 1: flush=0 was refused")
     assert done == ["scan=budget"]
 
@@ -69,8 +71,21 @@ def test_a_refused_line_is_named_and_the_others_are_set(control: Control) -> Non
 def test_the_example_sets_what_there_is_and_nothing_by_itself() -> None:
     text = (SYSTEMD / "vmscan-policy.conf").read_text()
     assert conf.numbered(text) == []
-    offered = [line[1:] for line in text.splitlines() if line.startswith("#") and "=" in line]
-    assert "profile=recommended" in offered
+    offered = [line[1:] for line in text.splitlines() if re.match(r"#\S", line)]
+    machine, cgroup = conf.sections("\n".join(offered))
+    assert "profile=recommended" in [line for _, line in machine.lines]
+    assert cgroup.head == "system.slice/mariadb.service]"
+    lines = [line for _, line in machine.lines + cgroup.lines]
+    assert {item.name for item in parse_assignments(lines)} < {*known_points(), *known_parameters()}
+
+
+def test_the_drop_in_is_for_any_unit_and_keeps_none_from_starting() -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read(SYSTEMD / "service-settings.conf")
+    prefixes, program, *words = re.split(r"(?<=[-+])(?=/)| ", unit["Service"]["ExecStartPost"])
+    assert (set(prefixes), program) == (set("-+"), "/usr/bin/vmscanctl")
+    args = make_parser(COMMANDS.values()).parse_args(words)
+    assert (args.who, args.chosen, args.file) == ("%n", "apply", conf.CONF)
 
 
 def test_the_unit_runs_the_program_and_nothing_waits_for_it() -> None:

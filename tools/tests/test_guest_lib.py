@@ -17,7 +17,9 @@ def bash(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
         set -euo pipefail
         VMP_TEST_WORK={tmp_path}
         . {GUEST}/clock.sh
-        while [[ -d /proc/$$ ]]; do
+        # Not for ever: the number of a shell that has ended is another's some day.
+        for ((ticks = 0; ticks < 3000; ticks++)); do
+            [[ -d /proc/$$ ]] || break
             read_clock
             pause 0.1
             echo $((clock + 1)) >{tmp_path}/clock

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 from vmp.ab.workloads import WORKLOADS
 from vmp.common import Failure
-from vmp.report import aggregate, command, match, trace, verdict
+from vmp.report import aggregate, command, labels, match, trace, verdict
 from vmp.result import file, metrics
 from vmp.result.model import Result, Settings, Slice, slice_order
 
@@ -163,6 +163,45 @@ def test_policies_without_slices() -> None:
     groups = aggregate.read(trace.events(text)).groups()
     assert list(groups) == ["flush=stock", "flush=batch"]
     assert aggregate.figures(groups["flush=batch"])["flush.batches"] == 1
+
+
+def of_settings() -> list[str]:
+    """Return the text of a recording with settings of a cgroup, and of one that is gone."""
+    text = [
+        line.replace(f"{OWN} id", f"{OWN} settings=57 id") if "scan_end" in line else line
+        for line in lines()
+        if "vmscan-policy ab" not in line
+    ]
+    end = "x-1 [0] 15.{}: "
+    where = "policy=batch set=9 cgroup={0} nid=-1 settings={0}"
+    text += [
+        f"{end.format('000000')}policy_switch: {where.format(57)} point=flush from=stock to=batch",
+        f"{end.format('100000')}policy_switch: {where.format(57)} point=scan from=stock to=budget",
+        f"{end.format('200000')}policy_switch: {where.format(9)} point=flush from=batch to=stock",
+        f"{end.format('300000')}print: tracing_mark_write: vmscan-policy settings 57 /db/a b",
+        end.format("400000") + 'print: vmscan-policy counted scan {"passes": 1}',
+    ]
+    return text
+
+
+def test_a_switch_of_a_cgroup_is_none_of_the_machine() -> None:
+    shown = aggregate.read(trace.events(of_settings()))
+    assert list(shown.groups()) == ["flush=stock", "flush=batch"]
+    assert [switch[1:] for switch in shown.switches] == [("flush", "stock", "batch")]
+
+
+def test_counts_by_the_settings_that_held() -> None:
+    assert labels.settings_rows(pictured()) == []
+    shown = aggregate.read(trace.events(of_settings()))
+    head, *rows = labels.settings_rows(shown)
+    assert head[:3] == ["settings of", "groups", "folios in them"]
+    assert rows == [
+        ["the machine", "1", "44", "0", "1", "1", "1,500", "-"],
+        ["cgroup 9", *"000000", "flush=stock"],
+        ["/db/a b", "0", "0", "1", "0", "0", "0", "flush=batch, scan=budget"],
+    ]
+    compared = {row["figure"]: row["percent"] for row in match.beside_module(shown)}
+    assert compared["scan.passes"] == 0
 
 
 def test_of_many_policies_the_longest_are_shown() -> None:
@@ -396,6 +435,17 @@ def test_figures(place: Path, printed: str) -> None:
 
 def test_the_same_again(place: Path, page: str) -> None:
     assert page_of(place, "ab.json", "trace.dat") == page
+
+
+def test_settings_are_in_the_page_and_the_figures(place: Path) -> None:
+    (place / "own").write_text("\n".join(of_settings()))
+    words = ["-o", "own.html", "--json", "own.json", "trace.dat"]
+    done = run(place, *words, RECORDING="own")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\n/db/a b  " in done.stdout
+    assert "By the settings that held" in (place / "own.html").read_text()
+    found = json.loads((place / "own.json").read_text())["settings"]
+    assert found["57"] == {"path": "/db/a b", "passes": 1}
 
 
 def test_what_is_left_out_is_said(place: Path) -> None:

@@ -13,42 +13,8 @@ from vmp.control import show, watch
 from vmp.control.points import known_parameters, known_points
 from vmp.vmscanctl import entry
 
-FILES = {
-    "abi": "abi 8\nmodule 0.1.0\nkernel 6.12.118\n",
-    "profile": "stock [recommended] max\n",
-    "bypass": "0\n",
-    "flush/policy": "stock [batch]\n",
-    "flush/max_folios": "31\n",
-    "flush/span": "1\n",
-    "flush/observe": "0\n",
-    "flush/stats": "deferred 100\nflushes 4\nlargest_batch 31\n",
-    "scan/policy": "[stock] budget\n",
-    "scan/batch": "64\n",
-    "scan/floor": "256\n",
-    "aging/policy": "stop [continue] async\n",
-    "aging/in_effect": "no: scan/policy is stock\n",
-    "unmap/policy": "[stock] batch half\n",
-    "unmap/kinds": "[lazyfree] anon [file]\n",
-    "unmap/max_ptes": "512\n",
-    "throttle/policy": "[stock] memcg all\n",
-    "throttle/stats": "writeback 0\nwriteback_us 0\nwriteback_longest_us 0\n",
-}
-READ_ONLY = ("abi", "stats", "in_effect")
 MODULE = "\n".join(path.read_text() for path in sorted((REPO / "module").glob("*.c")))
 HEADER = (REPO / "kernel-hooks/common/include/linux/vmscan_policy.h").read_text()
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o444 if path.name in READ_ONLY else 0o644)
-    for module in (show, watch):
-        monkeypatch.setattr(module, "locate", lambda: tmp_path)
-    monkeypatch.setattr("vmp.control.debugfs.mount_points", lambda _kind: [])
-    return tmp_path
 
 
 def said(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> str:
@@ -133,8 +99,9 @@ def test_status_as_an_object(root: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_reset(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / "flush" / "own").write_text("3\n")
-    command = show.RESET.run
-    assert command(Parser().parse_args([])) == 0
+    parser = Parser()
+    show.RESET.arguments(parser)
+    assert show.RESET.run(parser.parse_args([])) == 0
     captured = capsys.readouterr()
     assert captured.out == (
         "set: profile=stock, flush.max_folios=64, unmap.kinds=lazyfree+anon+file\n"
@@ -153,7 +120,9 @@ def growing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
         deferred = 100 + 10 * next(clock) + 10
-        (root / "flush/stats").write_text(f"deferred {deferred}\nflushes 4\nlargest_batch 31\n")
+        (root / "flush/stats").write_text(
+            f"deferred {deferred}\nbatches 4\nflushes 4\nlargest_batch 31\n"
+        )
 
     (root / "flush/stats").chmod(0o644)
     monkeypatch.setattr("time.sleep", sleep)
@@ -222,7 +191,7 @@ def test_ctrl_c_ends_the_view(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_module_that_goes_ends_the_view() -> None:
     readings = iter([{"flush": {"calls": 1}}, {}])
-    with pytest.raises(Failure, match="was unloaded"):
+    with pytest.raises(Failure, match="was unloaded, or the settings removed"):
         next(watch.ticks(lambda: next(readings), 0.001, None))
 
 
@@ -231,20 +200,25 @@ def resolved(text: str) -> str:
     known = {"PTRS_PER_PTE": "512", "": "0"}
     if text in known or text.isdecimal():
         return known.get(text, text)
-    found = re.search(rf"^#define {text}\s+(\d+)|unsigned int {text} = (\w+);", MODULE + HEADER,
-                      re.MULTILINE)  # fmt: skip
-    return resolved(found[1] or found[2]) if found else text
+    found = re.search(rf"^#define {text}\s+(\d+)", MODULE + HEADER, re.MULTILINE)
+    return resolved(found[1]) if found else text
 
 
 def test_numbers_are_those_of_the_module() -> None:
-    table = r"\.path = \"([\w/]+)\",((?:\s*\.\w+ = &?\w+,)+)"
+    table = r"\.path = \"([\w/]+)\",((?:\s*\.\w+ = [^\n]+,)+)"
+    first = re.search(r"struct vmp_settings defaults = {(.*?)};", MODULE, re.S)
+    assert first
+    defaults = dict(re.findall(r"\.(\w+) = (\w+),", first[1]))
     found = {}
     for path, text in re.findall(table, MODULE):
-        fields = dict(re.findall(r"\.(\w+) = &?(\w+),", text))
+        fields = dict(re.findall(r"\.(\w+) = (?:offsetof\(struct vmp_settings, )?(\w+)\)?,", text))
         if "names" not in fields:
             least, most = (resolved(fields.get(end, "")) for end in ("min", "max"))
             values = f"{least} or {most}" if (least, most) == ("0", "1") else f"{least} to {most}"
-            found[path.replace("/", ".")] = (values, resolved(fields.get("value", "")))
+            found[path.replace("/", ".")] = (
+                values,
+                resolved(defaults.get(fields.get("setting", ""), "")),
+            )
     known = {
         name: (parameter.values, parameter.default)
         for name, parameter in known_parameters().items()
@@ -257,7 +231,7 @@ def test_policies_are_those_of_the_module() -> None:
     for name, point in known_points().items():
         table = "rmap" if name in ("unmap", "young") else name
         text = (REPO / "module" / f"{table}.c").read_text()
-        block = re.search(rf"vmp_policy {name}_policies\[\] = {{(.*?)^}};", text, re.S | re.M)
+        block = re.search(rf"vmp_policy {table}_policies\[\] = {{(.*?)^}};", text, re.S | re.M)
         assert block
         assert re.findall(r'\.name = "([\w.]+)"', block[1]) == list(point.policies)
 

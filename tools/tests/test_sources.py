@@ -152,6 +152,18 @@ def test_a_release_that_there_is_not(machine: Path) -> None:
         find_version("6.12.3")
 
 
+def test_a_release_that_the_machine_does_not_know_is_looked_up(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_lists() -> None:
+        (machine / "apt").mkdir(exist_ok=True)
+        (machine / "apt" / "apt.conf").touch()
+        (machine / "madison").write_text(f"linux-source-{DEFAULT} | 6.12.118-1 | suite\n")
+
+    monkeypatch.setattr(sources, "make_lists", make_lists)
+    assert find_version("6.12.118") == Version("6.12.118", "6.12.118-1")
+
+
 def test_a_release_without_hooks_can_be_tried(machine: Path) -> None:
     keep(machine, "99.1", "99.1.2-1")
     assert find_version("99.1", hooked=False).point == "99.1.2"

@@ -21,12 +21,13 @@ from vmp.common import (
 )
 from vmp.livepatch.install import INSTALL, UNINSTALL
 from vmp.testing.pages import OWN_PAGE, TOOLS, parser_of
-from vmp.vmscanctl import COMMANDS, entry, make_parser
+from vmp.vmscanctl import COMMANDS, OF_A_CGROUP, entry, make_parser
 
 SEED, LINES = 29, 200
 TIMES = ("nan", "inf", "-inf", "-1", "-2s", "", "soon", "5 days", "1e3s", "9999h")
 NUMBERS = ("nan", "inf", "1.5", "many", "", "0x", "1G", "-1")
 SIZES = ("8000", "0", "0M", "-1M", "M", "nan", "1.5G", "64X", "")
+CGROUPS = ("", "/", "//", "..", "a/../b")
 SETTINGS = ("flush", "=batch", "flush=", ",", "flush=batch,,")
 # Of options whose values are texts, by what --help calls these.
 TEXTS = {"SIZE": SIZES, "SETTINGS": SETTINGS, "SIZE[:IOPS]": SIZES, "KIND,...|none": ("all", "")}
@@ -88,6 +89,15 @@ def wrong_lines() -> Lines:
         yield (*words, spoiled, *tail)
 
 
+def wrong_cgroups() -> Lines:
+    """Return a line of each command with a cgroup that is none, or that the command can't take."""
+    for name, command in COMMANDS.items():
+        who = random.Random(name).choice(CGROUPS) if name in OF_A_CGROUP else "db"
+        taken = (action for action in parser_of(command)._actions if not action.option_strings)
+        needed = ["x=y" for action in taken if action.nargs not in ("?", "*")]
+        yield ("vmscanctl", f"--cgroup={who}", name, *needed)
+
+
 def begun(*_: object, **__: object) -> None:
     raise AssertionError("what was asked for has begun")
 
@@ -111,7 +121,7 @@ def status_of(words: Line, monkeypatch: pytest.MonkeyPatch) -> object:
 
 
 @pytest.mark.usefixtures("nothing_begins")
-@pytest.mark.parametrize("words", list(wrong_lines()), ids=shlex.join)
+@pytest.mark.parametrize("words", [*wrong_lines(), *wrong_cgroups()], ids=shlex.join)
 def test_a_wrong_line(
     words: Line, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,8 @@ import vmp.record.command
 import vmp.report.command
 import vmp.report.shark
 from vmp.common import Command, Failure, Parser, Usage, parse, run_command, run_tool
-from vmp.control.debugfs import Assignment, Control, locate, parse_assignments
+from vmp.control.cgroups import check_form, chosen
+from vmp.control.debugfs import Assignment, parse_assignments
 
 EPILOG = "Changes hold until the module is unloaded. Each command has a --help of its own."
 
@@ -32,15 +33,14 @@ def set_policies(args: argparse.Namespace) -> int:
         assignments = parse_assignments(args.assignments)
     except Failure as failure:
         raise Usage(str(failure)) from None
-    assign(assignments)
+    assign(args, assignments)
     return 0
 
 
-def assign(assignments: list[Assignment]) -> None:
-    """Write settings, if all of them can be."""
-    control = Control(locate())
-    control.check(assignments)
-    control.write(assignments)
+def assign(args: argparse.Namespace, assignments: list[Assignment]) -> None:
+    """Write settings of the machine or of a cgroup, if all of them can be."""
+    machine, cgroup = chosen(args)
+    (cgroup or machine).assign(assignments)
 
 
 def profile_arguments(parser: Parser) -> None:
@@ -56,7 +56,7 @@ def profile_arguments(parser: Parser) -> None:
 
 def set_profile(args: argparse.Namespace) -> int:
     """Set all points."""
-    assign([Assignment("profile", args.name)])
+    assign(args, [Assignment("profile", args.name)])
     return 0
 
 
@@ -80,11 +80,16 @@ COMMANDS = {
     )
 }  # fmt: skip
 OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --
+OF_A_CGROUP = ("list", "status", "set", "profile", "reset", "apply", "stats", "top")
 
 
 def make_parser(commands: Iterable[Command]) -> Parser:
     """Return the parser of the whole command line, with these commands."""
     parser = Parser(prog="vmscanctl", description=__doc__, epilog=EPILOG)
+    who = parser.add_argument("--cgroup", metavar="WHO", dest="who",
+                              help="the settings of a cgroup, by its path or its systemd unit, for "
+                              + ", ".join(OF_A_CGROUP))  # fmt: skip
+    who.complete = {"bash": "_vmscanctl_cgroups"}  # type: ignore[attr-defined]
     choices = parser.add_subparsers(dest="chosen", required=True, metavar="COMMAND")
     for command in commands:
         what = command.what[0].lower() + command.what[1:].rstrip(".")
@@ -98,6 +103,11 @@ def main(commands: Mapping[str, Command]) -> int:
     args = parse(parser, sys.argv[1:])
     if args.command and args.chosen not in OF_A_COMMAND:
         raise Usage(f"{args.chosen} runs no command: leave out -- and all behind it")
+    if args.who is not None and args.chosen not in OF_A_CGROUP:
+        own = ", which has a --cgroup of its own" if args.chosen == "ab" else ""
+        raise Usage(f"--cgroup is for {', '.join(OF_A_CGROUP)}, not for {args.chosen}{own}")
+    if args.who is not None:
+        check_form(args.who)
     return commands[args.chosen].run(args)
 
 

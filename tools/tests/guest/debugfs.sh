@@ -114,7 +114,7 @@ for file in "${settings[@]}"; do
 done
 read_state
 [[ $state == "$want" ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 8
+[[ $(<"$POLICY/abi") == "abi 9
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 

@@ -324,6 +324,18 @@ throttled() {
 	echo $((stats[writeback] + stats[congested]))
 }
 
+# settings_remove: memory cgroups have none of their own any more.
+settings_remove() {
+	local dir
+
+	for dir in "$POLICY"/cgroups/[0-9]*; do
+		[[ ! -d $dir ]] || echo "${dir##*/}" >"$POLICY/cgroups/remove"
+	done
+}
+
+# id_of DIR: the id of a cgroup.
+id_of() { stat -c %i "$1"; }
+
 # memcg_new [LIMIT]: an empty memcg at $VMP_MEMCG.
 memcg_new() {
 	echo +memory >"$CGROUPS/cgroup.subtree_control"
@@ -538,6 +550,7 @@ clean_up() {
 	clean_up_begins
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	[[ ! -d $instance ]] || rmdir "$instance"
+	settings_remove
 	memcg_remove
 	swap_remove
 	slow_remove

@@ -20,7 +20,7 @@ formats() {
 }
 
 expected_formats() {
-	local where=" u32 policy, u32 set, u64 cgroup, s32 nid,"
+	local where=" u32 policy, u32 set, u64 cgroup, s32 nid, u64 settings,"
 	local walk="$where u32 kind, u32 pages, u32 ptes, u32 batches, u32 left, u32 kept,"
 
 	cat <<-END

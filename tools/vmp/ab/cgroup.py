@@ -9,20 +9,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from vmp.common import Failure, mount_points
+from vmp.common import Failure
+from vmp.control.cgroups import cgroup2_root
 
 FREEZE_TIMEOUT = 30  # seconds
-
-
-def cgroup2_root() -> Path:
-    """Return where cgroup2 with the memory controller is mounted."""
-    for root in mount_points("cgroup2"):
-        if "memory" in (root / "cgroup.controllers").read_text().split():
-            return root
-    raise Failure(
-        "there is no cgroup2 with the memory controller: mount one with "
-        "`mount -t cgroup2 none /sys/fs/cgroup`, on a system without cgroup v1 memory"
-    )
 
 
 class Cgroup:

@@ -33,6 +33,7 @@ from vmp.common import (
     parse_size,
     result_file,
 )
+from vmp.control.cgroups import require_machines
 from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
@@ -318,7 +319,9 @@ class Run:
     def enter_cgroup(self, stack: ExitStack) -> Cgroup:
         """Return the cgroup to measure: one that is there, or a fresh one that the run ends."""
         if self.plan.cgroup:
-            return existing(self.plan.cgroup)
+            found = existing(self.plan.cgroup)
+            require_machines(self.control, found.path)
+            return found
         name = f"vmscan-policy-ab.{os.getpid()}"
         memcg = Memcg(name, self.plan.memory or 0, self.plan.workload.swap != "none")
         return stack.enter_context(memcg)

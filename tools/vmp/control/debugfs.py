@@ -19,6 +19,7 @@ EVENTS_DIR = "events/vmscan_policy"  # in tracefs
 PROFILE = "profile"
 TRACE = "trace"
 NONE = "none"  # of the names that a file takes, where it takes several
+MACHINES = ("bypass", "flush/observe")  # files that no cgroup has
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ def parse_choices(text: str) -> tuple[str | None, list[str]]:
     return current or None, text.replace("[", " ").replace("]", " ").split()
 
 
+def value_of(text: str) -> str:
+    """Return what a file's text says is set, in the form that `write` takes."""
+    chosen, choices = parse_choices(text)
+    return chosen or (NONE if len(choices) > 1 else text)
+
+
 def parse_assignments(words: list[str]) -> list[Assignment]:
     """Parse `name=value` words, each of which may be a comma-separated list."""
     parsed = []
@@ -75,11 +82,16 @@ def parse_stats(text: str) -> dict[str, int]:
 
 
 class Control:
-    """The policy points below `root`, the module's debugfs directory."""
+    """The policy points below `root`: the module's debugfs directory, or that of a cgroup in it.
 
-    def __init__(self, root: Path) -> None:
+    With `of_cgroup` it has those settings alone that a cgroup can have of its own.
+    """
+
+    def __init__(self, root: Path, of_cgroup: bool = False) -> None:
         self.root = root
-        switches = [mount / EVENTS_DIR / "enable" for mount in mount_points("tracefs")]
+        self.left_out = {root / name for name in MACHINES if of_cgroup}
+        mounts = [] if of_cgroup else mount_points("tracefs")
+        switches = [mount / EVENTS_DIR / "enable" for mount in mounts]
         self.trace = [path for path in switches if path.exists()][:1]
 
     def points(self) -> list[str]:
@@ -89,6 +101,7 @@ class Control:
     def parameters(self, point: str = "") -> list[str]:
         """Return the names of the writable files of `point`, or of the root, but for policies."""
         files = (path for path in (self.root / point).iterdir() if path.is_file())
+        files = (path for path in files if path not in self.left_out)
         return sorted(f.name for f in files if f.name != "policy" and f.stat().st_mode & 0o222)
 
     def names(self) -> list[str]:
@@ -123,8 +136,7 @@ class Control:
         text = self.text(name)
         if name == TRACE and text == "some":
             raise Failure("some of the trace events are on: set trace=0 or trace=1 first")
-        current, choices = parse_choices(text)
-        return current or (NONE if len(choices) > 1 else text)
+        return value_of(text)
 
     def check(self, assignments: list[Assignment]) -> None:
         """Raise Failure if a name or a value is not among what the module offers.
@@ -144,8 +156,11 @@ class Control:
             if not fits:
                 raise Failure(f"{item.name} cannot be '{item.value}': allowed {allowed}")
 
-    def write(self, assignments: list[Assignment]) -> None:
-        """Write in the order given; the error of a refused write says which were done before."""
+    def write(self, assignments: list[Assignment], kept: bool = True) -> None:
+        """Write in the order given; the error of a refused write says which were done before.
+
+        With `kept` false it says that nothing was changed: the caller undoes all.
+        """
         for index, item in enumerate(assignments):
             with KernelLog() as log:
                 try:
@@ -155,8 +170,13 @@ class Control:
                     done = ", ".join(str(earlier) for earlier in assignments[:index])
                     raise Failure(
                         f"{item} was refused ({reason}); "
-                        + (f"set before it: {done}" if done else "nothing was changed")
+                        + (f"set before it: {done}" if done and kept else "nothing was changed")
                     ) from None
+
+    def assign(self, assignments: list[Assignment]) -> None:
+        """Write settings, if all of them can be."""
+        self.check(assignments)
+        self.write(assignments)
 
     def policies(self) -> list[Assignment]:
         """Return the policy that each point has now."""

@@ -6,19 +6,37 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from textwrap import fill
 from typing import Any
 
 from vmp.common import Command, Failure, Parser, Usage
-from vmp.control.debugfs import NONE, PROFILE, TRACE, Assignment, Control, locate, parse_choices
+from vmp.control.cgroups import (
+    MACHINE,
+    Cgroup,
+    all_values,
+    chosen,
+    differing,
+    parent_of,
+    request,
+    shown,
+    those_of,
+    with_settings,
+)
+from vmp.control.debugfs import (
+    NONE,
+    PROFILE,
+    TRACE,
+    Assignment,
+    Control,
+    locate,
+    parse_choices,
+    value_of,
+)
 from vmp.control.points import Policy, known_parameters, known_points
 
 WIDTH = 100  # columns of text, at most
 MEASURED = {"Costs": "costs", "Helps": "helps", "Not shown": "not_shown"}
-
-
-def no_arguments(_parser: Parser) -> None:
-    """Take nothing."""
 
 
 def status_arguments(parser: Parser) -> None:
@@ -28,15 +46,16 @@ def status_arguments(parser: Parser) -> None:
 
 def value(control: Control, name: str) -> int | str:
     """Return a setting: a number as such, another one in the form that `set` takes."""
-    text = control.text(name)
-    current, choices = parse_choices(text)
-    if text.isdecimal():
-        return int(text)
-    return current or (NONE if len(choices) > 1 else text)
+    return typed(value_of(control.text(name)))
+
+
+def typed(text: str) -> int | str:
+    """Return a number as such."""
+    return int(text) if text.isdecimal() else text
 
 
 def as_object(control: Control) -> dict[str, Any]:
-    """Return the versions, the settings of all points together, and each point."""
+    """Return the settings of all points together, and each point."""
     points = {}
     for point in control.points():
         points[point] = {
@@ -48,7 +67,7 @@ def as_object(control: Control) -> dict[str, Any]:
             },
         }
     own = {name: value(control, name) for name in control.names() if is_own(control, name)}
-    return control.abi() | own | {"points": points}
+    return own | {"points": points}
 
 
 def is_own(control: Control, name: str) -> bool:
@@ -56,16 +75,62 @@ def is_own(control: Control, name: str) -> bool:
     return "." not in name and name not in control.points()
 
 
-def status(args: argparse.Namespace) -> int:
-    """Print the versions, the profile and every point with its policies and parameters."""
-    control = Control(locate())
-    if args.json:
-        print(json.dumps(as_object(control), indent=2))
-        return 0
-    for name, text in control.abi().items():
-        print(f"{name:<24} {text}")
+def cgroups_object(machine: Control) -> dict[str, Any]:
+    """Return of each cgroup with settings what it would inherit, what is set, and what differs."""
+    values = all_values(machine)
+    found = {}
+    for path, own in list(values.items())[1:]:
+        parent = parent_of(path, values)
+        differs = [name for name, text in own.items() if text != values[parent].get(name)]
+        numbers = {name: typed(text) for name, text in own.items()}
+        found[path] = {"inherits": parent, "settings": numbers, "differs": differs}
+    return found
+
+
+def tree(machine: Control) -> Iterator[str]:
+    """Return a line for each cgroup with settings: its path, and what it would not inherit."""
+    values = all_values(machine)
+    depth = {MACHINE: 0}
+    for path, own in list(values.items())[1:]:
+        parent = parent_of(path, values)
+        depth[path] = depth[parent] + 1
+        below = path if parent == MACHINE else path.removeprefix(parent)
+        found = ", ".join(map(str, differing(own, values[parent]))) or "as it would inherit"
+        name = "  " * depth[path] + shown(below)
+        yield f"{name:<42} {found}"
+
+
+def status_object(machine: Control, cgroup: Cgroup | None) -> dict[str, Any]:
+    """Return what status says of the machine, or of a cgroup."""
+    if not cgroup:
+        return machine.abi() | as_object(machine) | {"cgroups": cgroups_object(machine)}
+    path, control = cgroup.holding()
+    return {"cgroup": cgroup.path, "settings_of": path, **as_object(control)}
+
+
+def status_lines(machine: Control, cgroup: Cgroup | None) -> Iterator[str]:
+    """Return the same as text."""
+    control = cgroup.holding()[1] if cgroup else machine
+    if cgroup:
+        yield cgroup.whose()
+    for name, text in ({} if cgroup else machine.abi()).items():
+        yield f"{name:<24} {text}"
     for name in control.names():
-        print(f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}")
+        yield f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}"
+    if lines := [] if cgroup else list(tree(machine)):
+        yield "cgroups with settings of their own, and what they would not inherit:"
+        yield from lines
+
+
+def status(args: argparse.Namespace) -> int:
+    """Print the versions, the profile and every point with its policies and parameters.
+
+    For the machine the cgroups with settings follow; of a cgroup, whose settings hold comes first.
+    """
+    if args.json:
+        print(json.dumps(status_object(*chosen(args)), indent=2))
+    else:
+        print(*status_lines(*chosen(args)), sep="\n")
     return 0
 
 
@@ -116,7 +181,10 @@ def list_arguments(parser: Parser) -> None:
 
 def show_list(args: argparse.Namespace) -> int:
     """Print what there is, one line each."""
-    control = Control(locate())
+    machine, cgroup = chosen(args)
+    path, control = cgroup.holding() if cgroup else (MACHINE, machine)
+    if cgroup and path != cgroup.path and not args.settings:
+        print(cgroup.whose())
     print(*(settings(control) if args.settings else listed(control)), sep="\n")
     return 0
 
@@ -199,9 +267,31 @@ def info(args: argparse.Namespace) -> int:
     return 0
 
 
-def reset(_args: argparse.Namespace) -> int:
-    """Set all policies to stock and all parameters to their defaults; leave trace events."""
-    control = Control(locate())
+def reset_arguments(parser: Parser) -> None:
+    """Take if cgroups are meant, too."""
+    parser.add_argument("--all", action="store_true", help="remove the settings of cgroups, too")
+
+
+def reset_cgroup(cgroup: Cgroup) -> None:
+    """Remove the settings that a cgroup has of its own; say what holds for it now."""
+    if cgroup.holding()[0] == cgroup.path:
+        cgroup.remove()
+        print(f"removed: {those_of(cgroup.holding()[0])} hold for {shown(cgroup.path)} now")
+    else:
+        print(f"removed: nothing. {cgroup.whose()}")
+
+
+def reset(args: argparse.Namespace) -> int:
+    """Set all policies to stock and all parameters to their defaults; leave trace events.
+
+    Of a cgroup, remove its settings.
+    """
+    control, cgroup = chosen(args)
+    if cgroup and args.all:
+        raise Usage("--all is for the machine: leave out --cgroup")
+    if cgroup:
+        reset_cgroup(cgroup)
+        return 0
     known = known_parameters()
     own = [name for name in control.names() if name != TRACE and name not in control.points()]
     first = sorted((name for name in own if name in known), key=lambda name: name != PROFILE)
@@ -210,11 +300,27 @@ def reset(_args: argparse.Namespace) -> int:
     control.check(changed)
     control.write(changed)
     print(f"set: {', '.join(map(str, changed)) or 'nothing, all is as it was at first'}")
+    reset_cgroups(control, args.all)
     left = [name for name in own if name not in known]
     if left:
         print(f"vmscanctl: not reset, for their defaults are not known: {', '.join(left)}",
               file=sys.stderr)  # fmt: skip
     return 0
+
+
+def reset_cgroups(machine: Control, remove: bool) -> None:
+    """Remove the settings of all cgroups, or say how many keep them."""
+    found = with_settings(machine)
+    number = f"{len(found):,} cgroup{'' if len(found) == 1 else 's'}"
+    if not found:
+        return
+    if not remove:
+        print(f"{number} with settings of their own: left as they are, reset --all removes these")
+        return
+    for control in found.values():
+        with suppress(FileNotFoundError):  # its cgroup is gone, and that went with it
+            request(machine, "remove", int(control.root.name))
+    print(f"removed: the settings of {number}")
 
 
 COMMANDS = (
@@ -226,5 +332,8 @@ COMMANDS = (
             status_arguments, status),
 )  # fmt: skip
 RESET = Command(
-    "reset", "Set all policies to stock and all parameters to their defaults.", no_arguments, reset
+    "reset",
+    "Set all policies to stock and all parameters to their defaults.",
+    reset_arguments,
+    reset,
 )

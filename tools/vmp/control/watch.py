@@ -9,19 +9,31 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
 
 from vmp.common import Command, Failure, Parser, Usage, parse_count, parse_positive_duration
+from vmp.control.cgroups import (
+    Cgroup,
+    cgroup2_root,
+    chosen,
+    differing,
+    shown,
+    values,
+    with_settings,
+)
 from vmp.control.counters import VMSTAT, parse_pairs
-from vmp.control.debugfs import Control, locate
+from vmp.control.debugfs import Control, parse_stats
 from vmp.form import number
 
 Counted = dict[str, dict[str, int]]  # by point and name; those of /proc/vmstat as `vmstat`
 MARKS = ("largest", "longest")  # highest so far: they have no rate
 OBSERVED = "observed_remote_flushes"
+RECLAIM = ("pgsteal", "pgscan")  # of a cgroup
+CGROUPS_HEAD = " STOLEN/S GROUPS/S FOLIOS EACH WAITS/S  CGROUP, POLICIES UNLIKE THE MACHINE'S"
 
 
 class Tick(NamedTuple):
@@ -37,10 +49,13 @@ def is_mark(name: str) -> bool:
 
 
 def grown(before: Counted, after: Counted) -> Counted:
-    """Return what was counted between two readings; of marks, what they stand at."""
+    """Return what was counted between two readings; of marks, what they stand at.
+
+    What only the later one has, as of a cgroup that is new, has counted nothing yet.
+    """
     return {
         point: {
-            name: value if is_mark(name) else value - before.get(point, {}).get(name, 0)
+            name: value if is_mark(name) else value - before.get(point, {}).get(name, value)
             for name, value in counters.items()
         }
         for point, counters in after.items()
@@ -57,7 +72,7 @@ def ticks(read: Callable[[], Counted], interval: float, number: int | None) -> I
         time.sleep(max(0, due - time.monotonic()))
         after, now = read(), time.monotonic()
         if not after:
-            raise Failure("the module vmscan_policy was unloaded")
+            raise Failure("what counted is gone: the module was unloaded, or the settings removed")
         yield Tick(now - then, grown(before, after))
         if done == number:
             return
@@ -76,7 +91,8 @@ def stats(args: argparse.Namespace) -> int:
     """Print the counters of every point, or what they count in each interval."""
     if args.count and not args.interval:
         raise Usage("--count is for --interval: give both")
-    control = Control(locate())
+    machine, cgroup = chosen(args)
+    control = cgroup.own() if cgroup else machine
     if args.interval:
         return follow(control, args)
     counted = control.stats()
@@ -123,24 +139,33 @@ def flushes(counted: Counted, observed: bool) -> tuple[str, int] | None:
     return ("flushes of flush=batch", own["flushes"]) if "flushes" in own else None
 
 
+def throttled(throttle: dict[str, int]) -> tuple[int, float]:
+    """Return the waits that a point's counters tell, and their milliseconds."""
+    reasons = [name for name in throttle if f"{name}_us" in throttle]
+    return (
+        sum(throttle[name] for name in reasons),
+        sum(throttle[f"{name}_us"] for name in reasons) / 1000,
+    )
+
+
 def summary(tick: Tick, observed: bool) -> Iterator[str]:
     """Return what reclaim as a whole does; `observed`: its flushes are counted."""
     seconds, counted = tick
     vmstat = counted["vmstat"]
     stolen, scanned = (
         sum(value for name, value in vmstat.items() if name.startswith(kind))
-        for kind in ("pgsteal_", "pgscan_")
+        for kind in ("pgsteal", "pgscan")
+    )
+    kinds = ", ".join(
+        f"{kind} {number(vmstat[f'pgsteal_{kind}'] / seconds)}"
+        for kind in ("anon", "file")
+        if f"pgsteal_{kind}" in vmstat
     )
     yield (
-        f"Pages a second: stolen {number(stolen / seconds)} "
-        f"(anon {number(vmstat.get('pgsteal_anon', 0) / seconds)}, "
-        f"file {number(vmstat.get('pgsteal_file', 0) / seconds)}), "
+        f"Pages a second: stolen {number(stolen / seconds)}{f' ({kinds})' if kinds else ''}, "
         f"scanned {number(scanned / seconds)}"
     )
-    throttle = counted.get("throttle", {})
-    reasons = [name for name in throttle if f"{name}_us" in throttle]
-    waits = sum(throttle[name] for name in reasons)
-    waited = sum(throttle[f"{name}_us"] for name in reasons) / 1000
+    waits, waited = throttled(counted.get("throttle", {}))
     found = flushes(counted, observed)
     what = f"{per_thousand(found[1], stolen)} {found[0]}; " if found else ""
     yield (
@@ -160,13 +185,12 @@ def rates(tick: Tick, point: str) -> str:
     return ", ".join(found) or "-"
 
 
-def frame(control: Control, tick: Tick, width: int) -> list[str]:
+def frame(machine: Control, tick: Tick, width: int, cgroup: Cgroup | None = None) -> list[str]:
     """Return the lines of the view; those of a point go on below it where they are too long."""
-    bypass = ", bypass is on" if control.get("bypass") == "1" else ""
-    release = control.abi().get("kernel", "?")
-    lines = [
-        f"{time.strftime('%H:%M:%S')}  Linux {release}, profile {control.get('profile')}{bypass}"
-    ]
+    control = cgroup.own() if cgroup else machine
+    what = shown(cgroup.path) if cgroup else f"Linux {machine.abi().get('kernel', '?')}"
+    bypass = ", bypass is on" if machine.get("bypass") == "1" else ""
+    lines = [f"{time.strftime('%H:%M:%S')}  {what}, profile {control.get('profile')}{bypass}"]
     observed = "flush.observe" in control.names() and control.get("flush.observe") == "1"
     for text in summary(tick, observed):
         lines += wrap(text, width, subsequent_indent="  ")
@@ -190,19 +214,70 @@ def top_arguments(parser: Parser) -> None:
     parser.add_argument("--count", metavar="N", type=parse_count, help="end after N intervals")
 
 
+def of_cgroups(own: dict[str, Control]) -> Counted:
+    """Return what cgroups with settings count, by path."""
+    mount = cgroup2_root() if own else Path()
+    found = {}
+    for path, control in own.items():
+        with suppress(OSError):  # it was removed
+            flush, throttle = (
+                parse_stats((control.root / point / "stats").read_text())
+                for point in ("flush", "throttle")
+            )
+            memory = parse_pairs((mount / path[1:] / "memory.stat").read_text(), RECLAIM)
+            found[path] = {
+                "stolen": memory["pgsteal"],
+                "groups": flush["batches"],
+                "folios": flush["deferred"],
+                "waits": throttled(throttle)[0],
+            }
+    return found
+
+
+def cgroup_lines(
+    machine: Control, own: dict[str, Control], tick: Tick, most: int | None
+) -> list[str]:
+    """Return up to `most` lines of cgroups with settings, the busiest first."""
+    paths = [path for path in own if path in tick.counted]
+    busiest = sorted(paths, key=lambda path: -tick.counted[path]["stolen"])
+    policies = {point: Path(point, "policy") for point in machine.points()}
+    usual = values(machine, policies)
+    lines = []
+    for path in busiest[:most]:
+        with suppress(OSError):
+            others = differing(values(own[path], policies), usual)
+            counted = tick.counted[path]
+            stolen, groups, waits = (
+                number(counted[name] / tick.seconds) for name in ("stolen", "groups", "waits")
+            )
+            each = number(counted["folios"] / counted["groups"]) if counted["groups"] else "-"
+            what = ", ".join([shown(path), *map(str, others)])
+            lines.append(f"{stolen:>9} {groups:>8} {each:>11} {waits:>7}  {what}")
+    return lines
+
+
 def top(args: argparse.Namespace) -> int:
     """Show what each point does now, until SIGINT."""
-    control = Control(locate())
+    machine, cgroup = chosen(args)
+    control = cgroup.own() if cgroup else machine
+    own: dict[str, Control] = {}
 
     def read() -> Counted:
         counted = control.stats()
-        vmstat = parse_pairs(Path("/proc/vmstat").read_text(), VMSTAT)
-        return counted and counted | {"vmstat": vmstat}
+        memory = cgroup.directory / "memory.stat" if cgroup else Path("/proc/vmstat")
+        own.clear()
+        own.update({} if cgroup else with_settings(machine))
+        vmstat = parse_pairs(memory.read_text(), RECLAIM if cgroup else VMSTAT)
+        return counted and counted | {"vmstat": vmstat} | of_cgroups(own)
 
     live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     for done, tick in enumerate(ticks(read, args.interval, args.count)):
         size = shutil.get_terminal_size()
-        lines = frame(control, tick, size.columns)
+        lines = frame(machine, tick, size.columns, cgroup)
+        rows = max(size.lines - len(lines) - 3, 0) if live else None
+        if cgroups := cgroup_lines(machine, own, tick, rows):
+            cut = size.columns if live else None
+            lines += ["", *(line[:cut] for line in (CGROUPS_HEAD, *cgroups))]
         if live:
             print("" if done else "\x1b[2J", draw(lines, size.lines), sep="", end="", flush=True)
         else:

@@ -208,13 +208,13 @@ def download_source(package: str, directory: Path) -> None:
         run(words, what, cwd=directory, env=own_apt())
 
 
-def refresh(series: str) -> str:
+def refresh(series: str, wide: bool) -> str:
     """Update our own lists if a series has to be looked up there; return why that failed, or "".
 
-    What is a day old is, and what the machine does not know.
+    What is a day old is, and what the machine does not know; a `wide` look-up always.
     """
     stamps = [APT / "updated", APT / "tried"]
-    fresh = age(LISTS, LISTS / "partial") < DAY and listed(series, own=False)
+    fresh = not wide and age(LISTS, LISTS / "partial") < DAY and listed(series, own=False)
     if fresh or age(stamps[0]) < DAY:
         return ""
     if age(stamps[1]) < HOUR and (cached(series) or listed(series, own=True)):
@@ -233,9 +233,12 @@ def refresh(series: str) -> str:
 
 
 @functools.cache
-def versions(series: str) -> list[Version]:
-    """Return the point releases of a series that are to be had, oldest first."""
-    failed = refresh(series)
+def versions(series: str, wide: bool = False) -> list[Version]:
+    """Return the point releases of a series that are to be had, oldest first.
+
+    Those that the machine's lists have are enough, if these are of today, unless it is `wide`.
+    """
+    failed = refresh(series, wide)
     found: dict[str, Version] = {}
     # Of one point release, that one which is there already; else what the machine trusts.
     for version in cached(series) + listed(series, own=False) + listed(series, own=True):
@@ -326,9 +329,9 @@ def find_version(name: str, hooked: bool = True) -> Version:
     series = found[1]
     if name == series:
         return newest(series)
-    for offered in (cached, versions):
+    for offered in (cached, versions, functools.partial(versions, wide=True)):
         for version in offered(series):
             if name in (version.point, version.package):
                 return version
-    points = ", ".join(version.point for version in versions(series))
+    points = ", ".join(version.point for version in versions(series, wide=True))
     raise Failure(f"there is no kernel '{name}': choose {series} (the newest) or one of {points}")

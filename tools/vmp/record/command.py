@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter, defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import inf
@@ -22,6 +23,7 @@ from vmp.common import (
     parse_size,
     result_file,
 )
+from vmp.control.cgroups import MACHINE, shown, with_settings
 from vmp.control.counters import is_level
 from vmp.control.debugfs import Assignment, Control, locate
 from vmp.control.marker import Marker
@@ -35,6 +37,7 @@ from vmp.record.recorder import (
 )
 
 FAILED = 125
+Counted = dict[str, dict[str, dict[str, int]]]  # by whose settings, point and name
 
 
 def say(text: str) -> None:
@@ -106,6 +109,22 @@ def make_plan(args: argparse.Namespace) -> Plan:
         raise Usage(str(error)) from None
 
 
+def all_stats(machine: Control) -> Counted:
+    """Return the counters of the machine, and of each cgroup with settings by its id."""
+    own = {control.root.name: control.stats() for control in with_settings(machine).values()}
+    return {MACHINE: machine.stats()} | own
+
+
+def grown(before: Counted, after: Counted) -> dict[str, Counter[str]]:
+    """Return what all have counted between two readings, by point; settings may be new."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for whose, stats in after.items():
+        for point, counters in stats.items():
+            found[point].update(counters)
+            found[point].subtract(before.get(whose, {}).get(point, {}))
+    return found
+
+
 class Run:
     """One recording and what goes on meanwhile."""
 
@@ -141,14 +160,18 @@ class Run:
             if number:
                 return 128 + number
 
-    def mark_counted(self, before: dict[str, dict[str, int]]) -> None:
-        """Leave in the trace what the module has counted since `before`, to compare with."""
+    def mark_counted(self, before: Counted) -> None:
+        """Leave in the trace what the module has counted since `before`, to compare with.
+
+        And the paths of the cgroups with settings, of which events have the ids.
+        """
         marker = Marker()
         if lacks_folios(self.plan.folios):
             marker.write("vmscan-policy lacks folios")
-        for point, counters in self.control.stats().items():
-            grown = {name: value - before[point][name] for name, value in counters.items()}
-            told = {name: value for name, value in grown.items() if value and not is_level(name)}
+        for path, control in with_settings(self.control).items():
+            marker.write(f"vmscan-policy settings {control.root.name} {shown(path)}")
+        for point, counters in grown(before, all_stats(self.control)).items():
+            told = {name: value for name, value in counters.items() if value and not is_level(name)}
             marker.write(f"vmscan-policy counted {point} {json.dumps(told)}")
 
     def record(self) -> int:
@@ -159,7 +182,7 @@ class Run:
             stack.enter_context(self.recorder)
             if self.alternation:
                 self.alternation.start()
-            before = self.control.stats()
+            before = all_stats(self.control)
             self.start_command()
             try:
                 status = self.watch()

@@ -16,6 +16,8 @@ BIN = 20_000  # microseconds: what a series is resolved to
 REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI
 MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
 LACKS = "vmscan-policy lacks folios"
+SETTINGS = re.compile(r"vmscan-policy settings (\d+) (.*)")
+MACHINE = "0"  # what `settings` is where the machine's held
 COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
 OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end scan_begin scan_end aging_begin aging_end "
@@ -77,6 +79,10 @@ class Picture:
         self.passes: Counter[tuple[int, int]] = Counter()  # budget, scanned
         self.across: list[int] = []  # stalls that a switch or the edge of a slice fell into
         self.seen: Counter[str] = Counter()
+        # By the id of the cgroup whose settings held; a recording may lack their paths.
+        self.settings: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.own_switches: defaultdict[str, list[str]] = defaultdict(list)
+        self.paths: dict[str, str] = {}
         self.begun: dict[tuple[int, str], tuple[int, tuple[int, int, int]]] = {}
         self.span = Span(0, 0, 0)
         self.handlers = {
@@ -111,9 +117,14 @@ class Picture:
         """Count what the recording lacks."""
         span.counts["lost_events" if event.text else "gaps_of_unknown_size"] += int(event.text or 1)
 
+    def by_settings(self, own: dict[str, str], **amounts: int) -> None:
+        """Add to the counts of whose settings held, by an event's fields."""
+        self.settings[own.get("settings", MACHINE)].update(amounts)
+
     def on_flush_batch_end(self, event: Event, span: Span) -> None:
         """Count a batch of deferred pageouts."""
         own = fields(event.text)
+        self.by_settings(own, groups=1, folios=int(own["folios"]))
         span.counts["flush.batches"] += 1
         for name, source in (
             ("deferred", "folios"),
@@ -142,6 +153,7 @@ class Picture:
     def on_scan_end(self, event: Event, span: Span) -> None:
         """Count a pass over an lruvec."""
         own = fields(event.text)
+        self.by_settings(own, passes=1)
         span.counts["scan.passes"] += 1
         for name in ("budget", "scanned", "reclaimed"):
             span.counts[f"scan.{name}"] += int(own[name])
@@ -155,6 +167,7 @@ class Picture:
         if own["after"] == own["before"]:
             span.counts["aging.stale" if by_worker else "aging.failed"] += 1
             return
+        self.by_settings(own, generations=1)
         span.counts["aging.async" if by_worker else "aging.sync"] += 1
         made = Aging(event.time, int(own["after"]), by_worker)
         self.generations[own["cgroup"], own["nid"]].append(made)
@@ -171,6 +184,7 @@ class Picture:
     def on_throttle_end(self, event: Event, span: Span) -> None:
         """Count a sleep of a reclaimer."""
         own = fields(event.text)
+        self.by_settings(own, sleeps=1, slept_us=int(own["us"]))
         span.counts[f"throttle.{own['reason']}"] += 1
         self.total(span, f"throttle.{own['reason']}_us", event, int(own["us"]))
 
@@ -213,9 +227,14 @@ class Picture:
         self.cut(self.span.run, self.span.number, self.span.side)
 
     def on_policy_switch(self, event: Event, _span: Span) -> None:
-        """Note a switch of a point."""
+        """Note a switch of a point: of the machine's, or of those of a cgroup alone."""
         own = fields(event.text)
-        self.switch(event, own["point"], own["from"], own["to"])
+        whose = own.get("settings", MACHINE)
+        if whose == MACHINE:
+            self.switch(event, own["point"], own["from"], own["to"])
+        else:
+            self.settings[whose]
+            self.own_switches[whose].append(f"{own['point']}={own['to']}")
 
     def on_bypass(self, event: Event, _span: Span) -> None:
         """Note that all points act as stock, or no longer do."""
@@ -225,6 +244,9 @@ class Picture:
     def on_print(self, event: Event, _span: Span) -> None:
         """Note what tools/ab and tools/record wrote into the recording."""
         self.lacks_folios |= LACKS in event.text
+        named = SETTINGS.search(event.text)
+        if named:
+            self.paths[named[1]] = named[2].rstrip()
         told = COUNTED.search(event.text)
         if told:
             counters = from_json(told[2])

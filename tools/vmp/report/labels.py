@@ -5,12 +5,14 @@ from typing import Any
 
 from vmp.common import read_data
 from vmp.form import number, percent
-from vmp.report.aggregate import Picture
+from vmp.report.aggregate import MACHINE, Picture
 
 TABLES = read_data(__file__)
 LABELS: dict[str, str] = TABLES["recording"]
 # The rows of ab's table that answer what a reader asks, by their keys: of each, less is better.
 QUESTIONS: dict[str, dict[str, str]] = TABLES["questions"]
+# What was decided by whose settings.
+SETTINGS: dict[str, str] = TABLES["settings"]
 PREFIXES = {
     "scan.end_": "passes ended by: {}",
 }
@@ -87,3 +89,15 @@ def groups_sentence(picture: Picture) -> str:
     if every == shown:
         return ""
     return f"Of the {every} sets of policies those {shown} are shown that were in force longest."
+
+
+def settings_rows(picture: Picture) -> list[list[str]]:
+    """Return a head, and a row for each settings that held; nothing if these are the machine's."""
+    if not picture.settings.keys() - {MACHINE}:
+        return []
+    rows = [["settings of", *SETTINGS.values(), "switched to"]]
+    for whose, counts in sorted(picture.settings.items(), key=lambda item: int(item[0])):
+        name = picture.paths.get(whose, f"cgroup {whose}") if whose != MACHINE else "the machine"
+        switched = ", ".join(dict.fromkeys(picture.own_switches[whose])) or "-"
+        rows.append([name, *(number(counts[count]) for count in SETTINGS), switched])
+    return rows

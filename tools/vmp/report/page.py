@@ -14,7 +14,13 @@ from vmp.form import number
 from vmp.report import plots
 from vmp.report.aggregate import PERCENTILES, THROTTLED, Picture, figures, stall_figures
 from vmp.report.contents import Contents
-from vmp.report.labels import comparison_rows, figure_rows, groups_sentence, lost_sentence
+from vmp.report.labels import (
+    comparison_rows,
+    figure_rows,
+    groups_sentence,
+    lost_sentence,
+    settings_rows,
+)
 from vmp.report.verdict import scale
 from vmp.result.file import TEST
 from vmp.result.model import Result
@@ -164,6 +170,8 @@ def recording_tables(picture: Picture, contents: Contents) -> list[Table]:
         "the same; an event that was not recorded counts as 0."
     )
     tables = [Table("Sums of the recording", names, figure_rows(columns), [note])]
+    if settings := settings_rows(picture):
+        tables.append(Table("By the settings that held", settings[0], settings[1:]))
     if contents.module:
         heads = ["", "recording", "module", "difference"]
         rows = comparison_rows(contents.module)

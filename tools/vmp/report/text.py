@@ -19,7 +19,7 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
     """Return all that was computed from the recording, as JSON."""
     shown = contents.picture
     found: dict[str, Any] = {"format": FORMAT, "kind": "recording", "left_out": left_out}
-    found |= {"recording": None, "groups": {}, "runs": []}
+    found |= {"recording": None, "groups": {}, "settings": {}, "runs": []}
     if shown:
         begin, end = shown.bounds()
         found["recording"] = {
@@ -32,6 +32,10 @@ def figures_json(contents: Contents, left_out: list[str]) -> str:
         }
         found["groups"] = {
             label: aggregate.figures(spans) for label, spans in shown.all_groups().items()
+        }
+        found["settings"] = {
+            whose: {"path": shown.paths.get(whose), **counts}
+            for whose, counts in shown.settings.items()
         }
         for index, settings in enumerate(shown.runs):
             matched = contents.matched.get(index)
@@ -63,6 +67,8 @@ def recording_lines(shown: aggregate.Picture, contents: Contents) -> list[str]:
     lines += [columns(heads), *map(columns, labels.figure_rows(sums))]
     note = labels.groups_sentence(shown)
     lines += [note] if note else []
+    if settings := labels.settings_rows(shown):
+        lines += ["", *(columns(row[:-1]) + f"  {row[-1]}" for row in settings)]
     if contents.module:
         lines += ["", columns(["whole recording", "recording", "module", "difference"])]
         lines += map(columns, labels.comparison_rows(contents.module))

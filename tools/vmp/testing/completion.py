@@ -13,8 +13,8 @@ HEAD = """\
 # Made by: cd tools && python3 -m vmp.testing.completion
 """
 # What depends on the module that is loaded is asked for. Of flush=b bash wants what may be behind
-# the =.
-OURS = """
+# the =, and of a cgroup what may be behind its last @, = or :.
+OURS = r"""
 _vmscanctl_words() {
   local before="" one
   [[ $2 == *=* && $COMP_WORDBREAKS == *=* ]] && before=${2%=*}=
@@ -23,6 +23,15 @@ _vmscanctl_words() {
 _vmscanctl_settings() { _vmscanctl_words "$("${COMP_WORDS[0]}" list --settings 2>/dev/null)" "$1"; }
 _vmscanctl_profiles() {
   compgen -W "$("${COMP_WORDS[0]}" list --settings 2>/dev/null | sed -n s/^profile=//p)" -- "$1"
+}
+_vmscanctl_cgroups() {
+  local before=${1%"${1##*[@=:]}"} one
+  find "$(findmnt -fnt cgroup2 -o TARGET)" -mindepth 1 -type d -printf '/%P\n' 2>/dev/null |
+    while read -r one; do
+      printf -v one %q "$one"
+      [[ $1 == /* ]] || one=${one#/}
+      [[ $one != "$1"* ]] || echo "${one#"$before"}"
+    done
 }
 _vmscanctl_known() { _vmscanctl_words "KNOWN" "$1"; }
 """

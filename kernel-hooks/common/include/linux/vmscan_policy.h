@@ -39,7 +39,7 @@ struct reclaim_stat;
 struct vmscan_policy_ops;
 
 /* Changes with the layout or the meaning of anything here. */
-#define VMSCAN_POLICY_ABI	8
+#define VMSCAN_POLICY_ABI	9
 
 /**
  * enum vmscan_trait - what the stock code of a kernel does by itself: bits
@@ -208,17 +208,17 @@ struct vmscan_pass {
  * @ops: the set in force
  * @memcg: the lruvec's memory cgroup, NULL when they are disabled
  * @nid: the lruvec's node
- * @root_reclaim: on behalf of the whole machine, else of a memory cgroup
+ * @target: memory cgroup that reclaim is for, NULL if for the whole machine
  */
 struct vmscan_evict {
 	const struct vmscan_policy_ops *ops;
 	struct mem_cgroup *memcg;
 	int nid;
-	bool root_reclaim;
+	struct mem_cgroup *target;
 };
 
 /* What to do after an eviction batch: flags. */
-#define VMSCAN_WAKE_FLUSHERS	BIT(0)	/* have all that is dirty written */
+#define VMSCAN_WAKE_FLUSHERS	BIT(0)	/* have what the lruvec's memory cgroup has dirty written */
 #define VMSCAN_WAIT_WRITEBACK	BIT(1)	/* sleep until some is, or for HZ / 10; if it may */
 #define VMSCAN_COUNT		BIT(2)	/* count it for struct vmscan_round */
 /* Put what is dirty or under writeback back to that generation, not the youngest. */
@@ -229,7 +229,7 @@ struct vmscan_evict {
  * @ops: the set in force
  * @memcg: the lruvec's memory cgroup, NULL when they are disabled
  * @nid: the lruvec's node
- * @root_reclaim: on behalf of the whole machine, else of a memory cgroup
+ * @target: memory cgroup that reclaim is for, NULL if for the whole machine
  * @writers_throttled: who makes pages dirty is slowed down in doing so, by
  *	balance_dirty_pages(); false in reclaim of a memory cgroup of version 1
  * @nr_taken: pages that shrink_folio_list() has looked at
@@ -241,7 +241,7 @@ struct vmscan_evicted {
 	const struct vmscan_policy_ops *ops;
 	struct mem_cgroup *memcg;
 	int nid;
-	bool root_reclaim;
+	struct mem_cgroup *target;
 	bool writers_throttled;
 	unsigned int nr_taken;
 	const struct reclaim_stat *stat;

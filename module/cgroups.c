@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Settings of memory cgroups, in debugfs: cgroups/add takes the id of a cgroup, as
+ * `stat -c %i` prints it of its directory, and makes cgroups/ID/ with the files that the
+ * machine has; cgroups/remove takes it away.
+ *
+ * An entry pins nothing. When its cgroup is removed it holds for nothing any more, since the
+ * serial number that it is found by is never used again, and goes with the next change of a
+ * setting, or when its path is read.
+ */
+#include <linux/cgroup.h>
+#include <linux/cleanup.h>
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/memcontrol.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/stringify.h>
+
+#include "internal.h"
+
+/* Directories come and go under it. No file in cgroups/ID/ takes it: who removes that waits. */
+static DEFINE_MUTEX(cgroups_lock);
+static struct dentry *cgroups_dir;
+
+/* The memory controller's part of a cgroup, with a reference; or -ENOENT, -EOPNOTSUPP. */
+static struct cgroup_subsys_state *get_css(u64 id)
+{
+	struct cgroup *cgroup = cgroup_get_from_id(id);
+	struct cgroup_subsys_state *css;
+
+	if (IS_ERR(cgroup))
+		return ERR_PTR(-ENOENT);
+	css = cgroup_get_e_css(cgroup, &memory_cgrp_subsys);
+	if (css->cgroup != cgroup) {
+		css_put(css);
+		css = ERR_PTR(-EOPNOTSUPP);
+	}
+	cgroup_put(cgroup);
+
+	return css;
+}
+
+/* Removed, or its memory controller taken away; another one that came is not the entry's. */
+static bool is_gone(const struct vmp_entry *entry, u64 id)
+{
+	struct cgroup_subsys_state *css = get_css(entry->rule.cgroup);
+	bool gone = IS_ERR(css) || css->serial_nr != entry->rule.serial;
+
+	if (!IS_ERR(css))
+		css_put(css);
+
+	return gone;
+}
+
+static bool has_id(const struct vmp_entry *entry, u64 id)
+{
+	return entry->rule.cgroup == id;
+}
+
+static void free_entry(struct vmp_entry *entry)
+{
+	debugfs_remove(entry->dir);
+	free_percpu(entry->rule.stats);
+	kfree(entry);
+}
+
+/* Returns how many there were, or an error. */
+static int remove_entries(bool (*which)(const struct vmp_entry *entry, u64 id), u64 id)
+{
+	struct vmp_entry *entry, *next;
+	LIST_HEAD(gone);
+	int nr, err;
+
+	lockdep_assert_held(&cgroups_lock);
+	err = vmp_control_remove(which, id, &gone);
+	if (err)
+		return err;
+	nr = list_count_nodes(&gone);
+	list_for_each_entry_safe(entry, next, &gone, list)
+		free_entry(entry);
+
+	return nr;
+}
+
+static void purge_workfn(struct work_struct *work)
+{
+	guard(mutex)(&cgroups_lock);
+	/* for want of memory, the next time */
+	remove_entries(is_gone, 0);
+}
+static DECLARE_WORK(purge_work, purge_workfn);
+
+/* Settings have changed: a time to drop those of cgroups that are gone. */
+void vmp_cgroups_changed(void)
+{
+	schedule_work(&purge_work);
+}
+
+static int path_show(struct seq_file *m, void *v)
+{
+	const struct vmp_file *file = m->private;
+	char *path __free(kfree) = kmalloc(PATH_MAX, GFP_KERNEL);
+	struct cgroup_subsys_state *css;
+	int len;
+
+	if (!path)
+		return -ENOMEM;
+	css = is_gone(file->entry, 0) ? ERR_PTR(-ENOENT) : get_css(file->entry->rule.cgroup);
+	if (IS_ERR(css)) {
+		vmp_cgroups_changed();
+		return -ENOENT;
+	}
+	len = cgroup_path(css->cgroup, path, PATH_MAX);
+	css_put(css);
+	if (len < 0)
+		return len;
+	seq_escape(m, path, "\n\\");
+	seq_putc(m, '\n');
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(path);
+
+/* Returns 0 or an error, as refusal() has them. */
+static int add(u64 id)
+{
+	struct cgroup_subsys_state *css = get_css(id);
+	struct vmp_entry *entry = NULL;
+	char name[24];
+	int err;
+
+	if (IS_ERR(css))
+		return PTR_ERR(css);
+
+	err = -EINVAL;
+	if (!css->parent)
+		goto put;
+	err = -ENOMEM;
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	if (!entry)
+		goto put;
+	entry->rule.stats = alloc_percpu(struct vmp_stats);
+	if (!entry->rule.stats)
+		goto free;
+	entry->rule.serial = css->serial_nr;
+	entry->rule.cgroup = id;
+	err = vmp_control_add(entry, mem_cgroup_from_css(css));
+	if (err)
+		goto free;
+
+	snprintf(name, sizeof(name), "%llu", id);
+	entry->dir = debugfs_create_dir(name, cgroups_dir);
+	vmp_create_file(entry, entry->dir, "path", 0444, NULL, &path_fops);
+	vmp_create_settings(entry);
+	entry = NULL;
+free:
+	if (entry)
+		free_percpu(entry->rule.stats);
+	kfree(entry);
+put:
+	css_put(css);
+	return err;
+}
+
+static int remove_id(u64 id)
+{
+	int nr = remove_entries(has_id, id);
+
+	return nr > 0 ? 0 : nr ?: -ENOENT;
+}
+
+static const char *refusal(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return "no such cgroup of version 2";
+	case -EOPNOTSUPP:
+		return "it has no memory controller: put +memory in its parent's cgroup.subtree_control";
+	case -EINVAL:
+		return "the root cgroup's settings are the machine's";
+	case -EEXIST:
+		return "it has settings already";
+	case -ENOSPC:
+		return __stringify(VMP_MAX_CGROUPS) " cgroups have settings, which is the limit";
+	case -EBUSY:
+		return "tests have the registry for themselves";
+	default:
+		return "out of memory";
+	}
+}
+
+/* Does with the id that was written to a file what that is for. */
+static ssize_t take_id(const char *name, const char __user *ubuf, size_t count, int (*take)(u64 id))
+{
+	char *text __free(kfree) = vmp_copy_text(ubuf, count);
+	u64 id;
+	int err;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	err = kstrtou64(text, 10, &id);
+	if (err) {
+		pr_err_ratelimited("cgroups/%s takes the id of a cgroup: the inode number of its directory\n",
+				   name);
+		return err;
+	}
+
+	guard(mutex)(&cgroups_lock);
+	remove_entries(is_gone, 0);
+	err = take(id);
+	if (err == -ENOENT && take == remove_id)
+		pr_err_ratelimited("cgroups/remove %llu: it has no settings\n", id);
+	else if (err)
+		pr_err_ratelimited("cgroups/%s %llu: %s\n", name, id, refusal(err));
+
+	return err ?: count;
+}
+
+static ssize_t add_write(struct file *file, const char __user *ubuf, size_t count, loff_t *ppos)
+{
+	return take_id("add", ubuf, count, add);
+}
+
+static ssize_t remove_write(struct file *file, const char __user *ubuf, size_t count, loff_t *ppos)
+{
+	return take_id("remove", ubuf, count, remove_id);
+}
+
+static const struct file_operations add_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = add_write,
+};
+
+static const struct file_operations remove_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = remove_write,
+};
+
+/**
+ * vmp_cgroups_create() - create the directory
+ * @root: in which one
+ */
+void vmp_cgroups_create(struct dentry *root)
+{
+	cgroups_dir = debugfs_create_dir("cgroups", root);
+	debugfs_create_file("add", 0200, cgroups_dir, NULL, &add_fops);
+	debugfs_create_file("remove", 0200, cgroups_dir, NULL, &remove_fops);
+}
+
+static bool any(const struct vmp_entry *entry, u64 id)
+{
+	return true;
+}
+
+/* Remove all settings of cgroups: nothing is published any more, and no file is open. */
+void vmp_cgroups_exit(void)
+{
+	cancel_work_sync(&purge_work);
+	guard(mutex)(&cgroups_lock);
+	remove_entries(any, 0);
+}

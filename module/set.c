@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Sets of rules, as they are published: the machine's, and those of memory cgroups. */
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+
+#include "internal.h"
+
+#ifdef CONFIG_MEMCG
+static void place(struct vmp_set *set, const struct vmp_rule *rule)
+{
+	unsigned int i = hash_64(rule->serial, set->bits);
+
+	while (set->places[i].rule)
+		i = (i + 1) & (BIT(set->bits) - 1);
+	set->places[i] = (struct vmp_place) { .serial = rule->serial, .rule = rule };
+}
+
+/* Half of the places stay free, so that a search for what has no rule is short. */
+static bool make_table(struct vmp_set *set)
+{
+	unsigned int i;
+
+	if (set->nr_rules == 1)
+		return true;
+
+	set->bits = order_base_2(set->nr_rules) + 1;
+	set->places = kvcalloc(BIT(set->bits), sizeof(*set->places), GFP_KERNEL);
+	if (!set->places)
+		return false;
+	for (i = 1; i < set->nr_rules; i++)
+		place(set, &set->rules[i]);
+
+	return true;
+}
+#else
+static bool make_table(struct vmp_set *set)
+{
+	return true;
+}
+#endif
+
+/**
+ * vmp_make_set() - make a set of what is set
+ * @entries: the entries, the machine's first
+ * @number: number of the set
+ *
+ * Each point has the callbacks that any rule needs; where another rule holds, they answer stock.
+ *
+ * Return: the set, NULL when there is no memory.
+ */
+struct vmp_set *vmp_make_set(const struct list_head *entries, u32 number)
+{
+	unsigned int nr = list_count_nodes((struct list_head *)entries), i = 0, point;
+	const struct vmp_entry *entry;
+	struct vmp_set *set;
+
+	set = kvzalloc(struct_size(set, rules, nr), GFP_KERNEL);
+	if (!set)
+		return NULL;
+
+	set->ops.abi = VMSCAN_POLICY_ABI;
+	set->ops.owner = THIS_MODULE;
+	set->ops.name = KBUILD_MODNAME;
+	set->number = number;
+	set->nr_rules = nr;
+	list_for_each_entry(entry, entries, list) {
+		set->rules[i++] = entry->rule;
+		for (point = 0; point < VMP_NR_POINTS; point++)
+			vmp_points[point]->fill(&set->ops, &entry->rule.settings);
+	}
+	if (!make_table(set)) {
+		kvfree(set);
+		return NULL;
+	}
+
+	return set;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_make_set);
+
+/* One that nobody uses, or NULL. */
+void vmp_free_set(struct vmp_set *set)
+{
+	if (set)
+		kvfree(set->places);
+	kvfree(set);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_free_set);

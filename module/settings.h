@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What can be set, for the machine and for memory cgroups, and how a decision finds its own. */
+#ifndef _VMP_SETTINGS_H
+#define _VMP_SETTINGS_H
+
+#include <linux/hash.h>
+#include <linux/memcontrol.h>
+#include <linux/types.h>
+
+#include "compat.h"
+
+/* The policy points, in the order in which profiles and trace events number them. */
+enum vmp_point_id {
+	VMP_POINT_FLUSH,
+	VMP_POINT_SCAN,
+	VMP_POINT_AGING,
+	VMP_POINT_WRITEBACK,
+	VMP_POINT_THROTTLE,
+	VMP_POINT_UNMAP,
+	VMP_POINT_YOUNG,
+	VMP_NR_POINTS,
+};
+
+/* The policies of each, in the order in which debugfs shows them. */
+enum vmp_flush {
+	VMP_FLUSH_STOCK,
+	VMP_FLUSH_BATCH,
+};
+
+enum vmp_scan {
+	VMP_SCAN_STOCK,
+	VMP_SCAN_BUDGET,
+	VMP_SCAN_6_12,
+};
+
+enum vmp_aging {
+	VMP_AGING_STOP,
+	VMP_AGING_CONTINUE,
+	VMP_AGING_ASYNC,
+};
+
+enum vmp_writeback {
+	VMP_WRITEBACK_STOCK,
+	VMP_WRITEBACK_FEEDBACK,
+};
+
+enum vmp_throttle {
+	VMP_THROTTLE_STOCK,
+	VMP_THROTTLE_MEMCG,
+	VMP_THROTTLE_ALL,
+};
+
+/* Of the unmap and of the young point. */
+enum vmp_rmap {
+	VMP_RMAP_STOCK,
+	VMP_RMAP_BATCH,
+};
+
+/* Where writeback=feedback puts what is dirty. */
+enum vmp_dirty_gen {
+	VMP_YOUNGEST,
+	VMP_SECOND_YOUNGEST,
+};
+
+/**
+ * struct vmp_settings - all that can be set but for the whole machine alone
+ * @policy: for each point the index of its policy
+ * @max_folios: folios that share a flush
+ * @span: whether a group that is not full waits for the next call over the same lruvec
+ * @batch: pages of an eviction batch
+ * @floor: pages that a pass of scan=budget scans at least
+ * @dirty_gen: where writeback=feedback puts dirty folios
+ * @kinds: bits of enum vmscan_kind: the folios that unmap=batch is for
+ * @unmap_ptes: entries that it unmaps at once, at most
+ * @young_ptes: entries that young=batch looks at at once, at most
+ */
+struct vmp_settings {
+	unsigned int policy[VMP_NR_POINTS];
+	unsigned int max_folios;
+	unsigned int span;
+	unsigned int batch;
+	unsigned int floor;
+	unsigned int dirty_gen;
+	unsigned int kinds;
+	unsigned int unmap_ptes;
+	unsigned int young_ptes;
+};
+
+struct vmp_stats;
+
+/**
+ * struct vmp_rule - the settings of a memory cgroup, as a set has them
+ * @serial: serial number of its memcg's css, which is never used again; 0 for the machine's
+ * @cgroup: id of the cgroup; 0 for the machine's
+ * @stats: counts what is decided by it
+ * @settings: them
+ */
+struct vmp_rule {
+	u64 serial;
+	u64 cgroup;
+	struct vmp_stats __percpu *stats;
+	struct vmp_settings settings;
+};
+
+/* A place in the hash table of a set's rules. */
+struct vmp_place {
+	u64 serial;
+	const struct vmp_rule *rule;
+};
+
+/**
+ * struct vmp_set - all rules, as they are published
+ * @ops: what the kernel sees of it
+ * @number: 1 for the first, one more for each that followed
+ * @bits: its hash table has so many bits; 0 if there is but the machine's rule
+ * @places: the table: a rule is at the hash of its serial number, or at the next free place
+ * @nr_rules: number of @rules
+ * @rules: the rules, the machine's first
+ */
+struct vmp_set {
+	struct vmscan_policy_ops ops;
+	u32 number;
+	unsigned int bits;
+	struct vmp_place *places;
+	unsigned int nr_rules;
+	struct vmp_rule rules[] __counted_by(nr_rules);
+};
+
+#define to_vmp_set(set)	container_of(set, struct vmp_set, ops)
+
+#ifdef CONFIG_MEMCG
+static inline const struct vmp_rule *vmp_rule_of(const struct vmp_set *set, u64 serial)
+{
+	unsigned int i = hash_64(serial, set->bits);
+
+	while (set->places[i].rule && set->places[i].serial != serial)
+		i = (i + 1) & (BIT(set->bits) - 1);
+
+	return set->places[i].rule;
+}
+
+/**
+ * vmp_find_rule() - which settings hold for a memory cgroup?
+ * @set: the set in force
+ * @memcg: the memory cgroup, NULL for the machine
+ *
+ * Return: its own rule, else that of the nearest ancestor which has one, else the machine's.
+ */
+static inline const struct vmp_rule *vmp_find_rule(const struct vmp_set *set,
+						   struct mem_cgroup *memcg)
+{
+	const struct vmp_rule *rule;
+
+	if (likely(!set->bits))
+		return set->rules;
+
+	for (; memcg; memcg = parent_mem_cgroup(memcg)) {
+		rule = vmp_rule_of(set, memcg->css.serial_nr);
+		if (rule)
+			return rule;
+	}
+
+	return set->rules;
+}
+#else
+static inline const struct vmp_rule *vmp_find_rule(const struct vmp_set *set,
+						   struct mem_cgroup *memcg)
+{
+	return set->rules;
+}
+#endif
+
+/* The same, of the set that a context leads to. */
+#define vmp_rule(context) \
+	vmp_find_rule(to_vmp_set((context)->ops), (context)->memcg)
+
+#endif /* _VMP_SETTINGS_H */

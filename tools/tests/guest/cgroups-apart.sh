@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Each memory cgroup is reclaimed by its own settings, or those of the nearest one above it that
+# has some, whoever's limit it is: what is decided is traced with them and counted for them, and
+# where they are stock nothing is decided.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+trap clean_up EXIT
+
+dirs=$POLICY/cgroups
+# Of each there has to be so much.
+enough=$(scaled 200 20)
+
+# start NAME: what swaps and reads files in $VMP_MEMCG/NAME all the time.
+start() {
+	(
+		echo "$BASHPID" >"$VMP_MEMCG/$1/cgroup.procs"
+		exec stress-ng --vm 1 --vm-bytes 40M --vm-keep --vm-method rand-set --temp-path "$WORK" \
+			--timeout 1h -q
+	) &
+	(
+		echo "$BASHPID" >"$VMP_MEMCG/$1/cgroup.procs"
+		exec sh -c "while cat '$FS/data' >/dev/null; do :; done"
+	) &
+}
+
+# events: lines of event, cgroup, settings, policy of what was traced; sleeps are told of the
+# sleeper, and switches of none.
+events() {
+	sed -nE 's/.* ([a-z_]+): policy=(.*) set=[0-9]+ cgroup=([0-9]+) nid=-?[0-9]+ settings=([0-9]+) .*/\1 \3 \4 \2/p' \
+		"$instance/trace" | grep -v -e '^throttle_' -e '^policy_switch' -e '^bypass' || true
+}
+
+# decided DIR: sets count to what is counted there, but for sleeps.
+decided() {
+	count=$(cat "$1"/{flush,scan,aging,writeback,unmap,young}/stats 2>/dev/null |
+		awk '!/^observed_/ { n += $2 } END { print n + 0 }')
+}
+
+# grown DIR: is more counted there than $enough?
+grown() {
+	decided "$1"
+	((count > enough))
+}
+
+# stolen_of NAME: has the kernel taken enough from it since $before[NAME]?
+stolen_of() {
+	count=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/$1/memory.stat")
+	((count > ${before[$1]} + 10 * enough))
+}
+
+# traced NAME SETTINGS: all that was decided about it was by these, and so much was.
+traced() {
+	local id seen
+
+	id=$(id_of "$VMP_MEMCG/$1")
+	seen=$(awk -v id="$id" -v want="$2" '
+		$2 == id && $3 != want { print "wrong:", $0; exit }
+		$2 == id && $4 ~ /^(stock|stop)$/ && $1 !~ /^aging/ { print "stock:", $0; exit }
+		$2 == id { n++ }
+		END { print n + 0 }' "$WORK/events")
+	[[ $seen == [0-9]* ]] || fail "$1: $seen"
+	echo "$1: $seen decisions were traced, by the settings $2"
+	((seen >= $3)) || fail "that is too few"
+}
+
+# untraced NAME: nothing was decided about it.
+untraced() {
+	! grep -m 1 "^[a-z_]* $(id_of "$VMP_MEMCG/$1") " "$WORK/events" || fail "$1 was decided about"
+}
+
+# watch NAME...: trace what is decided until enough was taken from each.
+watch() {
+	local name
+
+	declare -gA before=()
+	for name in "$@"; do
+		before[$name]=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/$name/memory.stat")
+	done
+	: >"$instance/trace"
+	echo 1 >"$instance/events/vmscan_policy/enable"
+	# From above, too: their own settings hold there.
+	echo 8M >"$VMP_MEMCG/memory.reclaim" || true
+	for name in "$@"; do
+		wait_until stolen_of "$name" || fail "$name is not reclaimed"
+	done
+	echo 0 >"$instance/events/vmscan_policy/enable"
+	events >"$WORK/events"
+}
+
+memcg_new
+echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
+mkdir "$VMP_MEMCG"/{max,stock,none}
+echo +memory >"$VMP_MEMCG/max/cgroup.subtree_control"
+mkdir "$VMP_MEMCG/max/below"
+for name in max/below stock none; do
+	echo 24M >"$VMP_MEMCG/$name/memory.max"
+done
+swap_new
+fs_new
+truncate -s 48M "$FS/data"
+mkdir "$instance"
+echo 16384 >"$instance/buffer_size_kb"
+max=$(id_of "$VMP_MEMCG/max")
+stock=$(id_of "$VMP_MEMCG/stock")
+printf '%s\n' "$max" >"$dirs/add"
+printf '%s\n' "$stock" >"$dirs/add"
+echo max >"$dirs/$max/profile"
+echo 8 >"$dirs/$max/flush/max_folios"
+for name in max/below stock none; do
+	start "$name"
+done
+for lru in mglru classic; do
+	set_lru "$lru"
+	# one with settings, in a machine that is stock
+	watch max/below stock none
+	traced max/below "$max" "$enough"
+	untraced stock
+	untraced none
+	for dir in "$POLICY" "$dirs/$stock"; do
+		decided "$dir"
+		((count == 0)) || fail "$lru: $dir has counted $(grep -v ' 0$' "$dir"/*/stats)"
+	done
+	largest=$(sed -n 's/^largest_batch //p' "$dirs/$max/flush/stats")
+	((largest > 1 && largest <= 8)) || fail "$lru: the largest group has $largest folios"
+done
+grown "$dirs/$max" || fail "little is counted for the settings: $count"
+
+# one that is stock, in a machine that is not
+set_lru mglru
+echo max >"$POLICY/profile"
+echo "$max" >"$dirs/remove"
+watch max/below stock none
+traced max/below 0 "$enough"
+traced none 0 "$enough"
+untraced stock
+decided "$dirs/$stock"
+((count == 0)) || fail "what is stock has counted $(grep -v ' 0$' "$dirs/$stock"/*/stats)"
+grown "$POLICY" || fail "little is counted for the machine: $count"
+rm "$WORK/events"
