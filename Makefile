@@ -26,7 +26,7 @@ help:
 	@echo 'tools-deb        make a package of vmscanctl, in out/'
 	@echo 'kernel-deb       make packages of a kernel with the hooks, in out/;'
 	@echo '                 KCONFIG=/boot/config-$(RELEASE)'
-	@echo 'demo             show a policy at work, on a kernel of Debian'\''s, in three minutes'
+	@echo 'demo             show a policy at work, on a kernel of Debian'\''s, in four minutes'
 	@echo 'demo-all         measure what all policies save, on a kernel that is built here'
 	@echo 'bench            repeat published experiments, in guests; NAME=x runs one'
 	@echo 'test             test what a change can break'

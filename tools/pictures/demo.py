@@ -20,7 +20,7 @@ from vmp.testing.terminal import events, said
 
 CAST, PICTURE = (REPO / "tools" / "pictures" / name for name in ("demo.cast", "demo.svg"))
 BEGIN = "demo: 1 of"  # what the demo says first
-ROWS = 28
+ROWS = 33
 WIDTH, LINE, EDGE = 8.43, 19, 12  # units of a character, a line, and around all
 STYLE = """text { font: 14px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   white-space: pre; fill: #d8d8d8; }

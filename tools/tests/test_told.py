@@ -56,7 +56,7 @@ def test_the_verdict(stock: float, batch: float, said: str) -> None:
 
 def test_the_figures_of_a_verdict() -> None:
     first, flushes, interrupts, stolen, _ = told.verdict(run(16, 1000, 20))
-    assert "8 pairs of slices, threads in 64 MiB, Linux 6.12.117+deb12-cloud-amd64, 4 CPUs" in first
+    assert "8 pairs, threads in 64 MiB, Linux 6.12.117+deb12-cloud-amd64, 4 CPUs" in first
     assert " 1,001 to  21.12  -97.9 % (95 %: " in flushes
     assert " 3,002 to  63.38  -97.9 % (95 %: " in interrupts
     assert "    500 to    500 " in stolen

@@ -131,7 +131,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="all policies, on a kernel that is built here"
     )
-    parser.epilog = "Takes about three minutes the first time; with --all fifteen, and the build."
+    parser.epilog = "Takes about four minutes the first time; with --all fifteen, and the build."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -92,7 +92,7 @@ def verdict(result: Result) -> list[str]:
     """Return the five lines at the end, and a sixth about a run that was not complete."""
     what, where = result.settings, result.environment
     return [
-        f"{what.b} beside {what.a}, {result.pairs} pairs of slices, threads {what.place()}, Linux "
+        f"{what.b} beside {what.a}, {result.pairs} pairs, threads {what.place()}, Linux "
         f"{where['kernel']}, {where['cpus']} CPUs",
         *(change(label, result.row(key)) for key, label in LABELS.items()),
         f"Verdict: {conclusion(result)}",
