@@ -26,16 +26,21 @@ help:
 	@echo 'tools-deb        make a package of vmscanctl, in out/'
 	@echo 'kernel-deb       make packages of a kernel with the hooks, in out/;'
 	@echo '                 KCONFIG=/boot/config-$(RELEASE)'
-	@echo 'demo             measure what the policies save, in a guest'
+	@echo 'demo             show a policy at work, on a kernel of Debian'\''s, in four minutes'
+	@echo 'demo-all         measure what all policies save, on a kernel that is built here'
 	@echo 'bench            repeat published experiments, in guests; NAME=x runs one'
 	@echo 'test             test what a change can break'
 	@echo 'test-full        test every release, patch and setting, and the tests themselves'
-	@echo 'setup            install what demo, test and kernel-deb need'
+	@echo 'setup            install what all but demo need'
 	@echo 'kernelshark      build the plugin for KernelShark'
 	@echo 'KERNEL=7.3 selects another kernel than 6.12 for demo, bench, test and kernel-deb.'
 
-demo: setup
+demo:
+	tools/setup demo
 	tools/demo
+
+demo-all: setup
+	tools/demo --all
 
 bench: setup
 	tools/bench run $(NAME)
@@ -92,5 +97,5 @@ dkms-remove:
 	done
 	rm -rf /usr/src/vmscan_policy-*
 
-.PHONY: modules modules_install clean headers help demo bench test test-full setup kernelshark \
+.PHONY: modules modules_install clean headers help demo demo-all bench test test-full setup kernelshark \
 	kernel-deb module-deb tools-deb dkms-install dkms-remove

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from vmp.common import Failure
-from vmp.demo.command import closing, judged
 from vmp.demo.goals import GOALS, LARGE, LARGE_POINTS, TITLES, commands, counted
+from vmp.demo.suite import closing, judged
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import only
 from vmp.guest.steps import script_of, step

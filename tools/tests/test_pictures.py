@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of README's picture: it is that of the figures below it."""
+"""Tests of README's pictures: that of its figures, and that of the recorded demo."""
 
 import re
+from pathlib import Path
 
-from pictures import figures
+from pictures import demo, figures
 
 
 def test_the_picture_is_that_of_the_table() -> None:
@@ -22,3 +23,19 @@ def test_its_numbers_are_those_of_the_five_rows() -> None:
 def test_no_interval_leaves_the_picture() -> None:
     for row in figures.table(figures.README.read_text()):
         assert -100 <= row.low <= row.change <= row.high <= figures.WIDEST - 100
+
+
+def test_the_screen_is_that_of_the_recording() -> None:
+    """If this fails: tools/pictures/demo.py."""
+    assert demo.PICTURE.read_text() == demo.picture(demo.CAST)
+    assert "Verdict: flush=batch saves " in demo.PICTURE.read_text()
+    assert "(tools/pictures/demo.svg)" in figures.README.read_text()
+
+
+def test_a_recording_is_kept_from_where_the_demo_begins(tmp_path: Path) -> None:
+    cast = tmp_path / "x.cast"
+    cast.write_text('{"version": 2, "width": 4}\n[1.5, "o", "apt\\r\\n"]\n'
+                    '[3.0, "o", "demo: 1 of 5"]\n[4.25, "o", "end"]\n')  # fmt: skip
+    cast.write_text(demo.kept(cast))
+    assert cast.read_text().splitlines()[1:] == ['[0.0, "o", "demo: 1 of 5"]', '[1.25, "o", "end"]']
+    assert re.findall(r">([^<>]*)</text>", demo.picture(cast)) == ["demo", ": 1 ", "of 5", "end"]

@@ -15,8 +15,8 @@ from vmp.bench.experiment import find, names
 from vmp.bench.page import measured
 from vmp.common import REPO, Failure, Usage
 from vmp.control import counters
-from vmp.demo.command import judged
 from vmp.demo.goals import GOALS, TITLES
+from vmp.demo.suite import judged
 from vmp.report import verdict as told
 from vmp.result import file, goals, metrics, significance, table
 from vmp.result.goals import Goal

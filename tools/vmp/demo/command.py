@@ -1,123 +1,166 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demo: in one guest, each policy against stock under one workload."""
+"""The demo: one load, the policy switched while it runs, on Debian's own kernel."""
 
 import argparse
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from textwrap import fill
 
-from vmp.common import OUT, REPO, Command, Parser
-from vmp.demo.goals import GOALS, LARGE, LARGE_POINTS, TITLES, commands, counted, recorded
+from vmp.ab.workloads import build_programs
+from vmp.common import OUT, REPO, Command, Failure, Parser
+from vmp.demo import machine, suite, told
+from vmp.demo.goals import THREADS
+from vmp.demo.page import page
+from vmp.guest.hooks import series_names
 from vmp.guest.kernel import decide
-from vmp.guest.offered import policies
 from vmp.guest.sources import KERNEL_HELP, asked
-from vmp.guest.steps import measure, step
-from vmp.result.file import load_run
+from vmp.guest.steps import step
+from vmp.guest.stock import FLAVOUR, Stock, fetch, offered
+from vmp.guest.trial import original_files
+from vmp.livepatch.build import build
+from vmp.livepatch.kernel import unpacked_target
+from vmp.result.file import run_text, write
 from vmp.result.model import Result
-from vmp.result.table import render
 
-DISK = "2G:2000"  # what pressure keeps its file on
-GUEST_TIMEOUT = 1500  # seconds
-COUNTED_TIMEOUT = 900
+AB = [*THREADS.split()[1:], "--lru", "mglru", "--settle", "1"]
+RESULT, PAGE, VERDICT, CONSOLE = "threads.json", "report.html", "summary.txt", "console.log"
+INITRAMFS = "initramfs"
 
 
-def where(shown: Path) -> str:
-    """Return what is left behind, and how to look at it."""
-    return (
-        f"Saved in {shown}/: the tables and their JSON, and of a run of its own\n"
-        f"  {shown}/report.html  the figures as plots: open it in a browser\n"
-        f"  {shown}/trace.dat    every event: tools/shark {shown}/trace.dat, or\n"
-        f"  {' ' * len(str(shown))}              trace-cmd report {shown}/trace.dat"
-    )
+class NoStock(Exception):
+    """Why no prebuilt kernel can be taken."""
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Say what is done, and then how long it took."""
+    print(f"demo: {what}", file=sys.stderr, flush=True)
+    begin = time.monotonic()
+    yield
+    print(f"demo:    done in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+
+
+def find_stock(name: str) -> Stock:
+    """Return the newest prebuilt kernel of a series, or that of a point release or package.
+
+    Raises NoStock where the machine's apt knows none.
+    """
+    for series in series_names():
+        if name == series or name.startswith(f"{series}."):
+            for kernel in reversed(offered(series)):
+                if name in (series, kernel.version.point, kernel.version.package):
+                    return kernel
+    raise NoStock(f"apt knows no linux-image-{name}*{FLAVOUR} with its headers and its source")
+
+
+def prepare_stock(name: str, out: Path) -> list[str]:
+    """Return the command of a guest with a prebuilt kernel, and the hooks as a livepatch.
+
+    Raises NoStock where there is no kernel of Debian's that takes the livepatch.
+    """
+    kernel = find_stock(name)
+    with timed(f"1 of 5: unpacking {kernel.release}, 50 MB to download the first time"):
+        fetch(kernel)
+        try:
+            target = unpacked_target(kernel)
+        except Failure as failure:
+            raise NoStock(str(failure)) from None
+    with timed("2 of 5: unpacking what the hooks change, 155 MB to download the first time"):
+        original_files(kernel.version)
+    with timed("3 of 5: building the hooks as a livepatch; a minute or two the first time"):
+        livepatch = build(target)
+    with timed("4 of 5: packing what the guest needs, some seconds"):
+        build_programs()
+        command = ["python3", machine.INSIDE, *AB]
+        machine.make_initramfs(out / INITRAMFS, kernel, livepatch, command)
+    return machine.boot(kernel, out / INITRAMFS, out / CONSOLE)
+
+
+def prepare_built(name: str, why: str) -> list[str]:
+    """Return the command of a guest with a kernel that is built here, hooks and all."""
+    kernel = ["--kernel", decide(name)]
+    step(f"{why}installing what the build of a kernel needs", ["tools/setup"])
+    what = "building kernel and module, half an hour the first time"
+    step(what, ["tools/kernel", "module", *kernel])
+    size = ["--cpus", str(machine.HARDWARE.cpus), "--memory", machine.HARDWARE.memory]
+    guest = ["tools/vm", *kernel, *size, "--timeout", "20m", "--"]
+    script = f'"$@"; echo "{machine.ENDED}$?"'
+    return [*guest, "sh", "-c", script, "sh", "python3", machine.INSIDE, *AB]
+
+
+def prepare(name: str, out: Path) -> list[str]:
+    """Return the command of the guest; says so if it is not Debian's kernel."""
+    if "/" in name:
+        return prepare_built(name, "")
+    try:
+        return prepare_stock(name, out)
+    except NoStock as reason:
+        return prepare_built(name, f"{reason}, so a kernel is built: ")
+
+
+def measure(command: list[str], parts: list[Result]) -> None:
+    """Run the guest, show each slice as it ends, and add it to `parts`."""
+    for line in machine.lines(command):
+        if line.startswith("{"):
+            parts.append(told.read_slice(line))
+            if len(parts) == 1:
+                print(told.heading())
+            print(told.live(len(parts), parts[-1]), flush=True)
+
+
+def finish(out: Path, parts: list[Result], ended: str) -> None:
+    """Write and print what the slices say, if two can be compared."""
+    if len(parts) < told.FEW:
+        return
+    result = told.joined(parts, ended)
+    verdict = "\n".join(told.verdict(result))
+    shown = out.relative_to(REPO)
+    texts = {RESULT: run_text(result, summary=True), PAGE: page(result), VERDICT: f"{verdict}\n"}
+    write({out / name: text for name, text in texts.items()})
+    where = f"{shown}/{PAGE} is a page for a browser; all counters are beside it, in {RESULT}"
+    print(f"\n{verdict}\n\n{where}", flush=True)
 
 
 def arguments(parser: Parser) -> None:
-    """Tell the parser what it takes, and how long."""
+    """Tell the parser what it takes."""
     parser.add_argument(
         "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
     )
-    parser.epilog = "Takes about fifteen minutes once the kernel is built."
-
-
-def saved(directory: Path, runs: Mapping[str, str]) -> dict[Path, str]:
-    """Return commands of ab by the file that each is to save its result in."""
-    files = {directory / f"{name}.json": run for name, run in runs.items()}
-    return {path: f"{run} --json {path} >/dev/null" for path, run in files.items()}
-
-
-def judged(name: str, result: Result) -> tuple[list[bool], str]:
-    """Return which goals of a run hold, and the lines that say so."""
-    goals = [goal for goal in GOALS if goal.run == name]
-    rows = [result.row(goal.key) for goal in goals]
-    lines = [goal.told(row) for goal, row in zip(goals, rows, strict=True)]
-    held = [goal.holds(row) for goal, row in zip(goals, rows, strict=True) if goal.kind]
-    return held, "\n".join([f"{TITLES[name]}:", *lines])
-
-
-def closing(held: list[bool], first: Result, *, large: bool) -> str:
-    """Return the sentences at the end; `large` folios were measured, too."""
-    more = "Reclaim of large folios was measured page by page and in batches. " if large else ""
-    text = (
-        "Eight threads of one process write at random to twice the memory that their cgroup has, "
-        "and so swap all the time. Stock reclaim flushes other CPUs' TLBs before the pageout of "
-        "each page that another CPU could still write to; the batch policy flushes once for many. "
-        "The processes of stress-ng share no memory, so that stock needs fewer flushes. The budget "
-        "policy settles once a pass how much to scan, and ends when it has enough. "
-        f"{more}Instructions are counted on one CPU: cache misses and interrupts to others are "
-        f"not in them. All on Linux {first.environment['kernel']}, guests with "
-        f"{first.environment['cpus']} CPUs. Each workload was started once, and ran on while its "
-        "policy was switched."
+    parser.add_argument(
+        "--all", action="store_true", help="all policies, on a kernel that is built here"
     )
-    return f"{fill(text, 100)}\n{sum(held)} of {len(held)} goals reached, {held.count(False)} not."
+    parser.epilog = "Takes about four minutes the first time; with --all fifteen, and the build."
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build, run the guest, print the tables and the verdict."""
-    kernel = ["--kernel", decide(asked(args.kernel))]
+    """Get a kernel, run the guest, print the verdict."""
+    if args.all:
+        return suite.run(asked(args.kernel))
     out = OUT / time.strftime("demo-%Y%m%d-%H%M%S")
     out.mkdir(parents=True)
-    shown = out.relative_to(REPO)
-    step(
-        "building kernel and module (some minutes the first time)",
-        ["tools/kernel", "module", *kernel],
-    )
-    offered = policies(*kernel)
-    runs = saved(shown, commands(offered)) | saved(shown, {"recorded": recorded(offered)})
-    last = shown / "recorded.json"
-    runs[last] = f"tools/record -o {shown}/trace.dat -- {runs[last]}"
-    guest = [*kernel, "--cpus", "4", "--memory", "2G", "--disk", DISK]
-    measure("measuring and recording in a guest, ten minutes", guest, runs, GUEST_TIMEOUT)
-    guest = [*kernel, "--icount", "--cpus", "1"]
-    runs = saved(shown, counted(offered))
-    measure("counting instructions in a guest, three minutes", guest, runs, COUNTED_TIMEOUT)
-    large = set(offered) >= LARGE_POINTS
-    results = {
-        name: load_run(out / f"{name}.json") for name in TITLES if large or name not in LARGE
-    }
-    held, verdicts = [], []
-    for name, result in results.items():
-        text = render(result)
-        (out / f"{name}.txt").write_text(text + "\n")
-        print(f"== {TITLES[name]} ==\n{text}\n")
-        goals, lines = judged(name, result)
-        held += goals
-        verdicts.append(lines)
-    summary = "\n".join([*verdicts, "", closing(held, results["threads"], large=large)])
-    (out / "summary.txt").write_text(summary + "\n")
-    page = [
-        f"{shown}/{name}"
-        for name in ("trace.dat", *(f"{n}.json" for n in results if n not in LARGE))
-    ]
-    page.append(f"{shown}/recorded.json")
-    step("making the report", ["tools/report", "-o", f"{shown}/report.html", *page])
-    print(f"{summary}\n\n{where(shown)}", flush=True)
+    parts: list[Result] = []
+    try:
+        command = prepare(asked(args.kernel), out)
+        with timed("5 of 5: booting, and measuring slices of 2 s; about a minute"):
+            measure(command, parts)
+        if (out / CONSOLE).exists():
+            machine.check_log(out / CONSOLE)
+    except BaseException as error:
+        finish(out, parts, str(error) if isinstance(error, Failure) else "it was interrupted")
+        raise
+    finally:
+        (out / INITRAMFS).unlink(missing_ok=True)
+        if not any(out.iterdir()):
+            out.rmdir()
+    finish(out, parts, "")
     return 0
 
 
 COMMAND = Command(
     "demo",
-    "Show what the policies cost and save: in one guest, each against stock under one workload.",
+    "Show what a policy does: one load, and the policy switched while it runs, in a guest.",
     arguments,
     run,
 )

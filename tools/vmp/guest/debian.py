@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
-from vmp.guest.qemu import Machine, disk_options, kvm_usable, numa_options
+from vmp.guest.qemu import Machine, bare_command, disk_options, numa_options
 from vmp.guest.sources import KEYRING, say, suite_lines
 
 DEBIAN = CACHE / "debian"
@@ -118,14 +118,18 @@ def copy_tree(place: Path, name: str) -> Path:
     return copy
 
 
-def inside(tree: Path, *words: str) -> str:
-    """Run a command in a tree, on this machine's kernel; returns its stdout."""
+def entered(tree: Path, *words: str) -> Words:
+    """Return a command that runs another one in a tree, on this machine's kernel."""
     enter = 'cd "$0"; for name in proc sys dev; do mount --rbind "/$name" "$name"; done; '
     enter += "mount --bind /etc/resolv.conf etc/resolv.conf; "
     enter += 'exec chroot . env -i "$@"'
-    given = ["DEBIAN_FRONTEND=noninteractive", "HOME=/root",
-             "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]  # fmt: skip
-    return run(["unshare", "--mount", "sh", "-ec", enter, tree, *given, *words], words[0])
+    given = ["DEBIAN_FRONTEND=noninteractive", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+    return ["unshare", "--mount", "sh", "-ec", enter, tree, *given, *words]
+
+
+def inside(tree: Path, *words: str) -> str:
+    """Run a command in a tree; returns its stdout."""
+    return run(entered(tree, *words), words[0])
 
 
 def checkout() -> list[Path]:
@@ -185,15 +189,9 @@ def boot(
     machine: Installation, hardware: Machine, job: Path, result: Path, log: Path, timeout: int
 ) -> None:
     """Run a guest to its end."""
-    command: Words = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
-    # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
-    kvm = kvm_usable() and not hardware.icount
-    command += ["-accel", "kvm" if kvm else "tcg,thread=single", "-cpu", "max"]
-    # A socket for each node: Debian's kernels warn of one that spans two.
-    command += ["-smp", f"{hardware.cpus},sockets={hardware.nodes}", "-m", hardware.memory]
+    booted = "root=/dev/vda rw console=ttyS0 norandmaps oops=panic panic=-1"
+    command: Words = [*bare_command(hardware, machine.kernel, machine.initrd, booted)]
     command += ["-serial", f"file:{console(log)}", "-serial", f"file:{log}"]
-    command += ["-kernel", machine.kernel, "-initrd", machine.initrd]
-    command += ["-append", "root=/dev/vda rw console=ttyS0 norandmaps oops=panic panic=-1"]
     command += ["-drive", f"file={machine.disk},if=virtio,format=raw,snapshot=on"]
     command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
     for drive in (job, result):
@@ -203,5 +201,4 @@ def boot(
         command += [*options, f"{device},addr=0x1e"]  # behind the others, as the fourth
     if hardware.nodes > 1:
         command += numa_options(hardware.nodes, hardware.cpus, hardware.memory)
-    command += ["-icount", "shift=0,sleep=off"] if hardware.icount else []
     run(["timeout", str(timeout), "setpriv", "--pdeathsig", "KILL", *command], "the guest")

@@ -77,6 +77,21 @@ def numa_options(nodes: int, cpus: int, memory: str) -> list[str]:
     return options
 
 
+def bare_command(hardware: Machine, kernel: Path, initrd: Path, options: str) -> list[str]:
+    """Return the QEMU command of a guest without any disk, network or serial line.
+
+    `options` is the kernel's command line.
+    """
+    command = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
+    # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
+    kvm = kvm_usable() and not hardware.icount
+    command += ["-accel", "kvm" if kvm else "tcg,thread=single", "-cpu", "max"]
+    # A socket for each node: Debian's kernels warn of one that spans two.
+    command += ["-smp", f"{hardware.cpus},sockets={hardware.nodes}", "-m", hardware.memory]
+    command += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", options]
+    return [*command, *(["-icount", "shift=0,sleep=off"] if hardware.icount else [])]
+
+
 def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> list[str]:
     """Return the QEMU command, made by virtme-ng, of a guest that runs `directory`/script."""
     virtme = CACHE / "venv" / "bin" / "virtme-run"

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from vmp.common import REPO, Failure, Words, run
@@ -26,6 +27,7 @@ from vmp.livepatch.symbols import Kernel, place, read_kernel, read_object, table
 PLAIN, STOCK, HOOKED = "plain", "stock", "hooked"
 NEW = "vmp_"  # how a function's name begins that the livepatch has for itself
 PREFIX = "__pfx_"  # of the symbol at the nops before a function
+UNTRACED = re.compile(r"function (\S+) has no fentry/mcount call")
 REGISTRY = "vmscan_policy.c"
 # A new file, and the one that it becomes a part of.
 PARTS = {REGISTRY: "vmscan.c", "vmscan_rmap.c": "rmap.c"}
@@ -177,13 +179,37 @@ def make_new(kernel: Kernel, stock: Path, hooked: Path) -> None:
         for symbol in read_object(stock).symbols
         if symbol.kind == "FUNC" and symbol.local and symbol.name not in kernel.addresses
     }
+    if inlined:
+        rename(hooked, inlined)
+
+
+def rename(hooked: Path, functions: set[str]) -> None:
+    """Rename functions, with which the livepatch has them for itself."""
     words: Words = ["objcopy"]
-    for name in sorted(inlined):
+    for name in sorted(functions):
         begin = PREFIX if name.startswith(PREFIX) else ""
         new = f"{begin}{NEW}{name.removeprefix(begin)}"
         words += [f"--redefine-sym={name}={new}", f"--rename-section=.text.{name}=.text.{new}"]
-    if inlined:
-        run([*words, hooked], f"preparing {hooked.name}")
+    run([*words, hooked], f"preparing {hooked.name}")
+
+
+def compare(command: Words, hooked: Path, environment: dict[str, str]) -> str:
+    """Run kpatch's comparison with an object; returns what it has said.
+
+    What is no function that can be traced, as the compiler's own copy of an inline one, can't be
+    replaced: the livepatch has its own, which those that call it in the kernel don't see.
+    """
+    while True:
+        done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+        if not done.returncode:
+            return done.stdout
+        names = set(UNTRACED.findall(done.stdout))
+        if not names or any(name.startswith(NEW) for name in names):
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            raise Failure(
+                f"comparing {hooked.name} with and without the hooks: {' '.join(said[-1:])}"
+            )
+        rename(hooked, names | {f"{PREFIX}{name}" for name in names})
 
 
 def differences(target: Target, kpatch: Kpatch, directory: Path) -> list[str]:
@@ -201,14 +227,13 @@ def differences(target: Target, kpatch: Kpatch, directory: Path) -> list[str]:
         make_new(kernel, binary, hooked[name])
         symbols = directory / f"{name}.symbols"
         symbols.write_text(table(kernel, read_object(binary), places[name]))
-        compare: Words = [kpatch.tools / "create-diff-object", binary, hooked[name], "vmlinux"]
-        compare += [symbols, target.headers / "Module.symvers", NAME, directory / "objects" / name]
-        said = run(
-            compare,
-            f"comparing {name} with and without the hooks",
-            env=environment,
-        )
+        command: Words = [kpatch.tools / "create-diff-object", binary, hooked[name], "vmlinux"]
+        command += [symbols, target.headers / "Module.symvers", NAME, directory / "objects" / name]
+        said = compare(command, hooked[name], environment)
+        symbols.unlink()
         changed += re.findall(r"changed function: (\S+)", said)
+    for state in (PLAIN, STOCK):
+        shutil.rmtree(directory / state)
     return changed
 
 

@@ -4,11 +4,14 @@
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import Failure, run
 from vmp.guest.sources import Version, find_version
+from vmp.guest.stock import Stock
+from vmp.livepatch.image import extract, list_symbols, read_notes
 from vmp.livepatch.names import NOTES
 
 NEEDED = ("LIVEPATCH", "KALLSYMS_ALL", "LRU_GEN", "ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH")
@@ -94,6 +97,22 @@ def find_target(described: Path | None = None) -> Target:
     version = find_version(package_version(release))
     build_id = notes.read_bytes().hex()
     return Target(release, build_id, symbols.read_text(), headers, compiler, version)
+
+
+def unpacked_target(kernel: Stock) -> Target:
+    """Return a kernel that is unpacked, and that runs nowhere yet.
+
+    Raises Failure if no livepatch can be built for it.
+    """
+    options = configuration(kernel.headers)
+    check_options(kernel.release, options)
+    compiler = find_compiler(kernel.release, options)
+    with tempfile.TemporaryDirectory() as name:
+        binary = Path(name) / "vmlinux"
+        extract(kernel.image, binary)
+        build_id = read_notes(binary).hex()
+        symbols = list_symbols(binary.read_bytes())
+    return Target(kernel.release, build_id, symbols, kernel.headers, compiler, kernel.version)
 
 
 def describe(directory: Path) -> None:

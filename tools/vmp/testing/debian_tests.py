@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """On stock kernels of Debian's, booted as Debian boots: the hooks as a livepatch."""
 
+import re
 import shutil
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +12,7 @@ from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
 from vmp.guest.sources import find_version
+from vmp.livepatch.image import extract, list_symbols, read_notes
 from vmp.testing import livepatch_tests
 from vmp.testing.guest_tests import prepare
 from vmp.testing.results import Report
@@ -60,6 +63,26 @@ def build(machine: Installation, described: Path) -> Path:
     return machine.tree / built.strip().lstrip("/")
 
 
+def same_symbols(image: Path, described: Path) -> None:
+    """Raise Failure where a kernel's image tells other notes or symbols than the running kernel."""
+    with tempfile.TemporaryDirectory() as name:
+        binary = Path(name) / "vmlinux"
+        extract(image, binary)
+        told, notes = list_symbols(binary.read_bytes()), read_notes(binary)
+    # The kernel may be anywhere; what belongs to a CPU has small numbers, and stays.
+    here, there = (
+        [(int(at, 16), kind, name) for at, kind, name in map(str.split, text.splitlines())]
+        for text in (told, re.sub(r".*\[.*\n", "", (described / "kallsyms").read_text()))
+    )
+    moved = {b[0] - a[0] for a, b in zip(here, there, strict=False) if a[0] >> 32}
+    if (
+        notes != (described / "notes").read_bytes()
+        or len(moved) != 1
+        or [symbol[1:] for symbol in here] != [symbol[1:] for symbol in there]
+    ):
+        raise Failure(f"{image} tells {len(here)} symbols, and there are {len(there)}")
+
+
 def modules(paths: Iterable[Path], place: str) -> Files:
     """Return files as a guest gets them, below `place`."""
     return {f"{place}/{path.name}": path for path in paths if path.is_file()}
@@ -68,7 +91,9 @@ def modules(paths: Iterable[Path], place: str) -> Files:
 def come_and_go(name: str, kernel: Stock, log: Path) -> tuple[Installation, Files]:
     """Bring the hooks and take them out; returns the guest, and the files of the livepatch."""
     machine = install(name, "trixie", kernel.image, kernel.headers, *BUILD, *TOOLS)
-    built = build(machine, run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {}))
+    described = run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {})
+    same_symbols(machine.kernel, described)
+    built = build(machine, described)
     files = modules(built.iterdir(), f"cache/vmscan-policy/livepatch/{built.name}")
     rounds = OUT / f"{name}.rounds"
     rounds.write_text(f"{kernel.rounds}\n")

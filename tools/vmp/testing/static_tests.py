@@ -40,7 +40,7 @@ TRACE_IGNORED = "COMPLEX_MACRO,MACRO_ARG_REUSE,OPEN_ENDED_LINE,PARENTHESIS_ALIGN
 COMPAT_HEADER = REPO / "module" / "compat.h"
 COMPAT_IGNORED = "LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 # Files without a line of their own for a license.
-UNLICENSED = re.compile(r"COPYING|kernel-hooks/.*|.*\.(png|json)")
+UNLICENSED = re.compile(r"COPYING|kernel-hooks/.*|.*\.(png|json|cast)")
 
 
 def licenses() -> None:
