@@ -224,22 +224,21 @@ static void target_test(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct mem_cgroup *target = cases[i].target == ROOT ?
-					    NULL : rules->memcg[cases[i].target];
-		const struct vmscan_evict evict = {
+		struct vmscan_evict evict = {
 			.ops = &rules->set->ops,
 			.memcg = rules->memcg[cases[i].memcg],
-			.target = target,
 		};
-		const struct vmscan_evicted evicted = {
+		struct vmscan_evicted evicted = {
 			.ops = &rules->set->ops,
 			.memcg = rules->memcg[cases[i].memcg],
-			.target = target,
 			.writers_throttled = true,
 			.nr_taken = 64,
 			.stat = &stat,
 		};
 
+		if (cases[i].target != ROOT)
+			evict.target = rules->memcg[cases[i].target];
+		evicted.target = evict.target;
 		KUNIT_EXPECT_EQ_MSG(test, rules->set->ops.evict(&evict), !!cases[i].want,
 				    "case %u", i);
 		if (cases[i].want)
@@ -299,7 +298,8 @@ static void cost_test(struct kunit *test)
 	enum { CALLS = 100000, MOST = 8 };
 	const struct cost_case *c = test->param_value;
 	struct rules *rules = test->priv;
-	struct vmp_entry *entry = kunit_kcalloc(test, c->nr_entries + 1, sizeof(*entry), GFP_KERNEL);
+	struct vmp_entry *entry = kunit_kcalloc(test, c->nr_entries + 1, sizeof(*entry),
+						GFP_KERNEL);
 	struct mem_cgroup *memcg[MOST + 1] = {};
 	const struct vmp_rule *rule;
 	struct vmp_set *set;

@@ -132,8 +132,8 @@ void vmp_aging_result(const struct vmp_rule *rule, const struct vmscan_pass *pas
 {
 	struct vmp_where where;
 
-	vmp_count(rule, aging[pass->progress ? VMP_AGING_SYNC : VMP_AGING_FAILED], 1);
-	vmp_count(rule, aging[VMP_AGING_WAITED], pass->waited);
+	vmp_count(&rule->stats->aging[pass->progress ? VMP_AGING_SYNC : VMP_AGING_FAILED], 1);
+	vmp_count(&rule->stats->aging[VMP_AGING_WAITED], pass->waited);
 	if (trace_aging_end_enabled()) {
 		where = pass_where(pass, rule);
 		trace_aging_end(&where, vmp_end_id(VMP_SPAN_AGING), false,
@@ -152,7 +152,7 @@ static bool age_later(const struct vmp_rule *rule, const struct vmscan_pass *pas
 	};
 	enum vmp_queued queued = vmp_aging_queue_add(&aging_queue, &request);
 
-	vmp_count(rule, aging[VMP_AGING_REQUESTS + queued], 1);
+	vmp_count(&rule->stats->aging[VMP_AGING_REQUESTS + queued], 1);
 
 	return queued == VMP_QUEUED;
 }
@@ -182,7 +182,7 @@ bool vmp_aging_follow(const struct vmp_rule *rule, const struct vmscan_pass *pas
 static void count_now(struct mem_cgroup *memcg, enum vmp_aging_stat stat)
 {
 	guard(rcu)();
-	vmp_count(vmp_rule_now(memcg, NULL), aging[stat], 1);
+	vmp_count(&vmp_rule_now(memcg, NULL)->stats->aging[stat], 1);
 }
 
 static u64 settings_now(struct mem_cgroup *memcg)

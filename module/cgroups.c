@@ -15,6 +15,7 @@
 #include <linux/kernel.h>
 #include <linux/limits.h>
 #include <linux/memcontrol.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
@@ -92,6 +93,7 @@ static void purge_workfn(struct work_struct *work)
 	/* for want of memory, the next time */
 	remove_entries(is_gone, 0);
 }
+
 static DECLARE_WORK(purge_work, purge_workfn);
 
 /* Settings have changed: a time to drop those of cgroups that are gone. */
@@ -103,25 +105,26 @@ void vmp_cgroups_changed(void)
 static int path_show(struct seq_file *m, void *v)
 {
 	const struct vmp_file *file = m->private;
-	char *path __free(kfree) = kmalloc(PATH_MAX, GFP_KERNEL);
 	struct cgroup_subsys_state *css;
-	int len;
+	int len = -ENOMEM;
+	char *path;
 
-	if (!path)
-		return -ENOMEM;
 	css = is_gone(file->entry, 0) ? ERR_PTR(-ENOENT) : get_css(file->entry->rule.cgroup);
 	if (IS_ERR(css)) {
 		vmp_cgroups_changed();
 		return -ENOENT;
 	}
-	len = cgroup_path(css->cgroup, path, PATH_MAX);
+	path = kmalloc(PATH_MAX, GFP_KERNEL);
+	if (path)
+		len = cgroup_path(css->cgroup, path, PATH_MAX);
 	css_put(css);
-	if (len < 0)
-		return len;
-	seq_escape(m, path, "\n\\");
-	seq_putc(m, '\n');
+	if (len >= 0) {
+		seq_escape(m, path, "\n\\");
+		seq_putc(m, '\n');
+	}
+	kfree(path);
 
-	return 0;
+	return min(len, 0);
 }
 DEFINE_SHOW_ATTRIBUTE(path);
 
@@ -179,7 +182,7 @@ static const char *refusal(int err)
 	case -ENOENT:
 		return "no such cgroup of version 2";
 	case -EOPNOTSUPP:
-		return "it has no memory controller: put +memory in its parent's cgroup.subtree_control";
+		return "it has no memory controller: put +memory in its parent's subtree_control";
 	case -EINVAL:
 		return "the root cgroup's settings are the machine's";
 	case -EEXIST:
@@ -194,15 +197,17 @@ static const char *refusal(int err)
 }
 
 /* Does with the id that was written to a file what that is for. */
-static ssize_t take_id(const char *name, const char __user *ubuf, size_t count, int (*take)(u64 id))
+static ssize_t take_id(const char *name, const char __user *ubuf, size_t count,
+		       int (*take)(u64 id))
 {
-	char *text __free(kfree) = vmp_copy_text(ubuf, count);
+	char *text = vmp_copy_text(ubuf, count);
 	u64 id;
 	int err;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 	err = kstrtou64(text, 10, &id);
+	kfree(text);
 	if (err) {
 		pr_err_ratelimited("cgroups/%s takes the id of a cgroup: the inode number of its directory\n",
 				   name);

@@ -53,13 +53,13 @@ static void flush_end(const struct vmscan_group *group, struct vmscan_note *note
 	const struct vmp_rule *rule = vmp_rule(group);
 	struct vmp_where where;
 
-	vmp_count(rule, flush[VMP_FLUSH_DEFERRED], group->nr_folios);
-	vmp_count(rule, flush[VMP_FLUSH_CALLS], !group->nr_before);
-	vmp_count(rule, flush[VMP_FLUSH_BATCHES], 1);
-	vmp_count(rule, flush[VMP_FLUSH_FLUSHES], group->flushed);
-	vmp_count(rule, flush[VMP_FLUSH_MAPPED], group->nr_mapped);
-	vmp_count(rule, flush[VMP_FLUSH_GONE], group->nr_gone);
-	vmp_count_largest(rule, largest_batch, group->nr_folios);
+	vmp_count(&rule->stats->flush[VMP_FLUSH_DEFERRED], group->nr_folios);
+	vmp_count(&rule->stats->flush[VMP_FLUSH_CALLS], !group->nr_before);
+	vmp_count(&rule->stats->flush[VMP_FLUSH_BATCHES], 1);
+	vmp_count(&rule->stats->flush[VMP_FLUSH_FLUSHES], group->flushed);
+	vmp_count(&rule->stats->flush[VMP_FLUSH_MAPPED], group->nr_mapped);
+	vmp_count(&rule->stats->flush[VMP_FLUSH_GONE], group->nr_gone);
+	vmp_count_largest(&rule->stats->largest_batch, group->nr_folios);
 	if (!trace_flush_batch_end_enabled())
 		return;
 
@@ -86,7 +86,7 @@ static const struct vmp_policy flush_policies[] = {
 static void flush_stats(struct seq_file *m, const struct vmp_stats __percpu *stats, bool machine)
 {
 	vmp_show_counters(m, stat_names, stats->flush, VMP_NR_FLUSH_STATS);
-	seq_printf(m, "largest_batch %u\n", vmp_largest(stats, largest_batch));
+	seq_printf(m, "largest_batch %u\n", vmp_largest(&stats->largest_batch));
 	if (machine)
 		vmp_observe_show(m);
 }

@@ -66,12 +66,12 @@ static void walk_done(const struct vmscan_walk *walk)
 	const struct vmp_rule *rule = vmp_rule(walk);
 	const bool young = walk->young;
 
-	vmp_count(rule, rmap[young][VMP_RMAP_FOLIOS], 1);
-	vmp_count(rule, rmap[young][VMP_RMAP_PAGES], walk->nr_pages);
-	vmp_count(rule, rmap[young][VMP_RMAP_PTES], walk->nr_ptes);
-	vmp_count(rule, rmap[young][VMP_RMAP_BATCHES], walk->nr_batches);
-	vmp_count(rule, rmap[young][VMP_RMAP_LEFT], walk->nr_left);
-	vmp_count(rule, rmap[young][VMP_RMAP_KEPT], walk->nr_kept);
+	vmp_count(&rule->stats->rmap[young][VMP_RMAP_FOLIOS], 1);
+	vmp_count(&rule->stats->rmap[young][VMP_RMAP_PAGES], walk->nr_pages);
+	vmp_count(&rule->stats->rmap[young][VMP_RMAP_PTES], walk->nr_ptes);
+	vmp_count(&rule->stats->rmap[young][VMP_RMAP_BATCHES], walk->nr_batches);
+	vmp_count(&rule->stats->rmap[young][VMP_RMAP_LEFT], walk->nr_left);
+	vmp_count(&rule->stats->rmap[young][VMP_RMAP_KEPT], walk->nr_kept);
 	trace_walk(walk, rule);
 }
 

@@ -171,15 +171,15 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_scan_decide);
 static void count_pass(const struct vmp_rule *rule, const struct vmscan_pass *pass,
 		       unsigned long budget, enum vmp_end end)
 {
-	vmp_count(rule, scan[VMP_SCAN_PASSES], 1);
-	vmp_count(rule, scan[VMP_SCAN_GRANTED], budget);
-	vmp_count(rule, scan[VMP_SCAN_SCANNED], pass->nr_moved);
-	vmp_count(rule, scan[VMP_SCAN_RECLAIMED], pass->nr_reclaimed);
-	vmp_count(rule, scan[VMP_SCAN_BATCHES], pass->nr_batches);
-	vmp_count(rule, scan[VMP_SCAN_ENDS + end], 1);
-	vmp_count(rule, scan[VMP_SCAN_PASS_SCANNED + bucket(pass->nr_moved)], 1);
-	vmp_count(rule, scan[VMP_SCAN_PASS_RECLAIMED + bucket(pass->nr_reclaimed)], 1);
-	vmp_count(rule, scan[VMP_SCAN_RESCUED], pass->stock_follows);
+	vmp_count(&rule->stats->scan[VMP_SCAN_PASSES], 1);
+	vmp_count(&rule->stats->scan[VMP_SCAN_GRANTED], budget);
+	vmp_count(&rule->stats->scan[VMP_SCAN_SCANNED], pass->nr_moved);
+	vmp_count(&rule->stats->scan[VMP_SCAN_RECLAIMED], pass->nr_reclaimed);
+	vmp_count(&rule->stats->scan[VMP_SCAN_BATCHES], pass->nr_batches);
+	vmp_count(&rule->stats->scan[VMP_SCAN_ENDS + end], 1);
+	vmp_count(&rule->stats->scan[VMP_SCAN_PASS_SCANNED + bucket(pass->nr_moved)], 1);
+	vmp_count(&rule->stats->scan[VMP_SCAN_PASS_RECLAIMED + bucket(pass->nr_reclaimed)], 1);
+	vmp_count(&rule->stats->scan[VMP_SCAN_RESCUED], pass->stock_follows);
 }
 
 static struct vmp_where pass_where(const struct vmscan_pass *pass, const struct vmp_rule *rule)

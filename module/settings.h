@@ -72,7 +72,7 @@ enum vmp_dirty_gen {
  * @dirty_gen: where writeback=feedback puts dirty folios
  * @kinds: bits of enum vmscan_kind: the folios that unmap=batch is for
  * @unmap_ptes: entries that it unmaps at once, at most
- * @young_ptes: entries that young=batch looks at at once, at most
+ * @young_ptes: entries that young=batch looks at in one step, at most
  */
 struct vmp_settings {
 	unsigned int policy[VMP_NR_POINTS];
@@ -113,7 +113,7 @@ struct vmp_place {
  * @ops: what the kernel sees of it
  * @number: 1 for the first, one more for each that followed
  * @bits: its hash table has so many bits; 0 if there is but the machine's rule
- * @places: the table: a rule is at the hash of its serial number, or at the next free place
+ * @places: the table: a rule has the place of its serial number's hash, or the next free one
  * @nr_rules: number of @rules
  * @rules: the rules, the machine's first
  */
@@ -172,6 +172,9 @@ static inline const struct vmp_rule *vmp_find_rule(const struct vmp_set *set,
 
 /* The same, of the set that a context leads to. */
 #define vmp_rule(context) \
-	vmp_find_rule(to_vmp_set((context)->ops), (context)->memcg)
+	({ \
+		typeof(context) context_ = (context); \
+		vmp_find_rule(to_vmp_set(context_->ops), context_->memcg); \
+	})
 
 #endif /* _VMP_SETTINGS_H */

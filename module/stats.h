@@ -3,6 +3,7 @@
 #ifndef _VMP_STATS_H
 #define _VMP_STATS_H
 
+#include <linux/cpumask.h>
 #include <linux/minmax.h>
 #include <linux/mmzone.h>
 #include <linux/percpu.h>
@@ -114,26 +115,27 @@ struct vmp_stats {
 	unsigned int longest[NR_VMSCAN_THROTTLE];
 };
 
-#define vmp_count(rule, stat, value) \
-	do { \
-		u64 value_ = (value); \
-		this_cpu_add((rule)->stats->stat, value_); \
-	} while (0)
+static inline void vmp_count(u64 __percpu *counter, u64 value)
+{
+	this_cpu_add(*counter, value);
+}
 
 /* A racy maximum: a task that migrates here may lose its own. */
-#define vmp_count_largest(rule, stat, value) \
-	do { \
-		if ((value) > this_cpu_read((rule)->stats->stat)) \
-			this_cpu_write((rule)->stats->stat, value); \
-	} while (0)
+static inline void vmp_count_largest(unsigned int __percpu *largest, unsigned int value)
+{
+	if (value > this_cpu_read(*largest))
+		this_cpu_write(*largest, value);
+}
 
-#define vmp_largest(stats, stat) \
-	({ \
-		unsigned int largest_ = 0; \
-		int cpu_; \
-		for_each_possible_cpu(cpu_) \
-			largest_ = max(largest_, READ_ONCE(per_cpu_ptr(stats, cpu_)->stat)); \
-		largest_; \
-	})
+static inline unsigned int vmp_largest(const unsigned int __percpu *largest)
+{
+	unsigned int value = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		value = max(value, READ_ONCE(*per_cpu_ptr(largest, cpu)));
+
+	return value;
+}
 
 #endif /* _VMP_STATS_H */

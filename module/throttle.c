@@ -150,8 +150,10 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 	if (round->kswapd)
 		vmp_throttle_count(&fruitless[round->nid], round, to_vmp_set(round->ops)->number);
 	flags = vmp_throttle_decide(round, &fruitless[round->nid]);
-	vmp_count(rule, throttle[VMP_THROTTLE_MARK_WRITEBACK], !!(flags & VMSCAN_MARK_WRITEBACK));
-	vmp_count(rule, throttle[VMP_THROTTLE_MARK_CONGESTED], !!(flags & VMSCAN_MARK_CONGESTED));
+	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_WRITEBACK],
+		  !!(flags & VMSCAN_MARK_WRITEBACK));
+	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_CONGESTED],
+		  !!(flags & VMSCAN_MARK_CONGESTED));
 
 	return flags;
 }
@@ -188,10 +190,10 @@ static void throttled(void *data, int nid, int usec_timeout, int usec_delayed,
 	guard(rcu)();
 	memcg = mem_cgroup_from_task(current);
 	rule = vmp_rule_now(memcg, &set);
-	vmp_count(rule, throttle[VMP_THROTTLE_EVENTS + reason], 1);
-	vmp_count(rule, throttle[VMP_THROTTLE_TIME + reason], usec_delayed);
-	vmp_count(rule, throttle[VMP_THROTTLE_KSWAPD], !!current_is_kswapd());
-	vmp_count_largest(rule, longest[reason], (unsigned int)usec_delayed);
+	vmp_count(&rule->stats->throttle[VMP_THROTTLE_EVENTS + reason], 1);
+	vmp_count(&rule->stats->throttle[VMP_THROTTLE_TIME + reason], usec_delayed);
+	vmp_count(&rule->stats->throttle[VMP_THROTTLE_KSWAPD], !!current_is_kswapd());
+	vmp_count_largest(&rule->stats->longest[reason], usec_delayed);
 	vmp_trace_throttled(rule, set, memcg, nid, reason, usec_delayed);
 }
 
@@ -236,7 +238,7 @@ static void throttle_stats(struct seq_file *m, const struct vmp_stats __percpu *
 	vmp_show_counters(m, stat_names, stats->throttle, VMP_NR_THROTTLE_STATS);
 	for (reason = 0; reason < NR_VMSCAN_THROTTLE; reason++)
 		seq_printf(m, "%s %u\n", longest_names[reason],
-			   vmp_largest(stats, longest[reason]));
+			   vmp_largest(&stats->longest[reason]));
 }
 
 const struct vmp_point vmp_throttle_point = {

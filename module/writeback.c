@@ -77,7 +77,7 @@ static bool accounts(const struct vmscan_policy_ops *ops, const struct vmp_rule 
 	       vmp_throttle_accounts(rule->settings.policy[VMP_POINT_THROTTLE], !target);
 }
 
-/* The callbacks of this point, which goes by the lruvec's memory cgroup, and of the throttle point. */
+/* Callbacks of this point, which goes by the lruvec's memory cgroup, and of the throttle point. */
 bool vmp_evict(const struct vmscan_evict *evict)
 {
 	const struct vmp_rule *rule = vmp_rule(evict);
@@ -98,11 +98,11 @@ unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 	if (accounts(evicted->ops, rule, evicted->target))
 		flags |= VMSCAN_COUNT;
 
-	vmp_count(rule, writeback[VMP_WRITEBACK_BATCHES], 1);
-	vmp_count(rule, writeback[VMP_WRITEBACK_TAKEN], evicted->nr_taken);
-	vmp_count(rule, writeback[VMP_WRITEBACK_DIRTY], evicted->stat->nr_dirty);
-	vmp_count(rule, writeback[VMP_WRITEBACK_WAKEUPS], !!(flags & VMSCAN_WAKE_FLUSHERS));
-	vmp_count(rule, writeback[VMP_WRITEBACK_WAITS], !!(flags & VMSCAN_WAIT_WRITEBACK));
+	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_BATCHES], 1);
+	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_TAKEN], evicted->nr_taken);
+	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_DIRTY], evicted->stat->nr_dirty);
+	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_WAKEUPS], !!(flags & VMSCAN_WAKE_FLUSHERS));
+	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_WAITS], !!(flags & VMSCAN_WAIT_WRITEBACK));
 	trace_feedback(evicted, rule, flags);
 
 	return flags;

@@ -12,6 +12,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def act(choose: random.Random, cgroup: Path) -> None:
         number = "0"
     file, values = choose.choice(list(POLICIES.items()))
     value = choose.choice(values)
-    succeeded = {
+    actions: dict[str, Callable[[], bool]] = {
         "make": lambda: make(cgroup),
         "fill": lambda: fill(cgroup),
         "add": lambda: write(SETTINGS / "add", number),
@@ -119,8 +120,8 @@ def act(choose: random.Random, cgroup: Path) -> None:
         "forget": lambda: write(SETTINGS / "remove", number),
         "remove": lambda: remove(cgroup),
         "machine": lambda: write(SETTINGS.parent / file, value),
-    }[name]()
-    done[name] = done.get(name, 0) + succeeded
+    }
+    done[name] = done.get(name, 0) + actions[name]()
 
 
 def work(seed: int) -> None:

@@ -55,7 +55,7 @@ refuse add "$(id_of "$CGROUPS")" "Invalid argument" \
 	"cgroups/add $(id_of "$CGROUPS"): the root cgroup's settings are the machine's"
 bare=$(id_of "$VMP_MEMCG/child/bare")
 refuse add "$bare" "Operation not supported" \
-	"cgroups/add $bare: it has no memory controller: put +memory in its parent's cgroup.subtree_control"
+	"cgroups/add $bare: it has no memory controller: put +memory in its parent's subtree_control"
 refuse remove "$id" "No such file or directory" "cgroups/remove $id: it has no settings"
 refuse remove all "Invalid argument" "cgroups/remove $takes"
 
