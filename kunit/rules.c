@@ -47,7 +47,7 @@ static void add_entry(struct kunit *test, struct rules *rules, unsigned int i, c
 	rule->serial = i == ROOT ? 0 : rules->memcg[i]->css.serial_nr;
 	rule->cgroup = i == ROOT ? 0 : 100 + i;
 	rule->stats = alloc_percpu(struct vmp_stats);
-	KUNIT_ASSERT_NOT_NULL(test, rule->stats);
+	KUNIT_ASSERT_TRUE(test, !!rule->stats);
 	rule->settings = (struct vmp_settings) {
 		.max_folios = FOLIOS,
 		.batch = 64,
