@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what the demo tells: a line a slice, the verdict, the page; and its recordings."""
 
+import argparse
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from vmp.common import Failure
-from vmp.demo import told
+from vmp.demo import command, told
 from vmp.demo.machine import lines
 from vmp.demo.page import page
 from vmp.result.file import run_text
@@ -28,15 +29,20 @@ def piece(side: str, flushes: float) -> Slice:
     return Slice(side, counters)
 
 
-def run(count: int, stock: float, batch: float, ended: str = "") -> Result:
-    """Return a run of so many slices, as it comes out of a guest."""
+def slices(count: int, stock: float, batch: float) -> list[Result]:
+    """Return so many slices, as they come out of a guest."""
     parts = []
     for number, side in enumerate(slice_order(count)):
         one = piece(side, (stock if side == "A" else batch) + number % 3)
         text = run_text(Result(SETTINGS, WHERE, (one,)), summary=False)
         assert text.count("\n") == 1
         parts.append(told.read_slice(text))
-    return told.joined(parts, ended)
+    return parts
+
+
+def run(count: int, stock: float, batch: float, ended: str = "") -> Result:
+    """Return a run of so many slices."""
+    return told.joined(slices(count, stock, batch), ended)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +130,25 @@ def test_ctrl_c_is_typed_once_a_line_was_seen(tmp_path: Path) -> None:
 def test_how_a_guest_ends(script: str, said: str) -> None:
     with pytest.raises(Failure, match=said) if said else nullcontext():
         assert list(lines(["sh", "-c", script])) == ["one\n"]
+
+
+@pytest.mark.parametrize("ended", [None, Failure("it broke")])
+def test_a_run_without_a_console_leaves_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: Failure | None
+) -> None:
+    def measured(_command: list[str], parts: list[Result]) -> None:
+        parts += slices(20, 1000, 20)
+        if ended:
+            raise ended
+
+    monkeypatch.setattr(command, "OUT", tmp_path)
+    monkeypatch.setattr(command, "REPO", tmp_path)
+    monkeypatch.setattr(command, "prepare", lambda *_: ["true"])
+    monkeypatch.setattr(command, "measure", measured)
+    with pytest.raises(Failure, match="it broke") if ended else nullcontext():
+        command.run(argparse.Namespace(all=False, kernel=None))
+    assert {path.name for path in tmp_path.glob("demo-*/*")} == {
+        command.RESULT,
+        command.PAGE,
+        command.VERDICT,
+    }

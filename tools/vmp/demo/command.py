@@ -150,11 +150,12 @@ def run(args: argparse.Namespace) -> int:
     except BaseException as error:
         finish(out, parts, str(error) if isinstance(error, Failure) else "it was interrupted")
         raise
+    else:
+        finish(out, parts, "")
     finally:
         (out / INITRAMFS).unlink(missing_ok=True)
         if not any(out.iterdir()):
             out.rmdir()
-    finish(out, parts, "")
     return 0
 
 
