@@ -95,10 +95,10 @@ mkdir "$VMP_MEMCG/child"
 child=$(id_of "$VMP_MEMCG/child")
 echo "$child" >"$dirs/add"
 echo -memory >"$VMP_MEMCG/cgroup.subtree_control"
-set_span 0
-wait_until no_directory "$child" || fail "the settings stay without the controller"
-set_span 1
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
+set_span 0
+wait_until no_directory "$child" || fail "the settings stay with another controller"
+set_span 1
 echo "$child" >"$dirs/add"
 
 # Files are in use while they go, and their writers end.
