@@ -45,16 +45,33 @@ static struct cgroup_subsys_state *get_css(u64 id)
 	return css;
 }
 
-/* Removed, or its memory controller taken away; another one that came is not the entry's. */
-static bool is_gone(const struct vmp_entry *entry, u64 id)
+/*
+ * The same of an entry; -ENOENT if it was removed, or its memory controller taken away: another
+ * one that came is not the entry's.
+ */
+static struct cgroup_subsys_state *css_of(const struct vmp_entry *entry)
 {
 	struct cgroup_subsys_state *css = get_css(entry->rule.cgroup);
-	bool gone = IS_ERR(css) || css->serial_nr != entry->rule.serial;
 
-	if (!IS_ERR(css))
+	if (IS_ERR(css))
+		return ERR_PTR(-ENOENT);
+	if (css->serial_nr != entry->rule.serial) {
 		css_put(css);
+		return ERR_PTR(-ENOENT);
+	}
 
-	return gone;
+	return css;
+}
+
+static bool is_gone(const struct vmp_entry *entry, u64 id)
+{
+	struct cgroup_subsys_state *css = css_of(entry);
+
+	if (IS_ERR(css))
+		return true;
+	css_put(css);
+
+	return false;
 }
 
 static bool has_id(const struct vmp_entry *entry, u64 id)
@@ -105,14 +122,13 @@ void vmp_cgroups_changed(void)
 static int path_show(struct seq_file *m, void *v)
 {
 	const struct vmp_file *file = m->private;
-	struct cgroup_subsys_state *css;
+	struct cgroup_subsys_state *css = css_of(file->entry);
 	int len = -ENOMEM;
 	char *path;
 
-	css = is_gone(file->entry, 0) ? ERR_PTR(-ENOENT) : get_css(file->entry->rule.cgroup);
 	if (IS_ERR(css)) {
 		vmp_cgroups_changed();
-		return -ENOENT;
+		return PTR_ERR(css);
 	}
 	path = kmalloc(PATH_MAX, GFP_KERNEL);
 	if (path)
@@ -128,44 +144,42 @@ static int path_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(path);
 
-/* Returns 0 or an error, as refusal() has them. */
-static int add(u64 id)
+static int add_css(struct cgroup_subsys_state *css, u64 id)
 {
-	struct cgroup_subsys_state *css = get_css(id);
-	struct vmp_entry *entry = NULL;
+	struct vmp_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 	char name[24];
 	int err;
 
-	if (IS_ERR(css))
-		return PTR_ERR(css);
-
-	err = -EINVAL;
-	if (!css->parent)
-		goto put;
-	err = -ENOMEM;
-	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 	if (!entry)
-		goto put;
-	entry->rule.stats = alloc_percpu(struct vmp_stats);
-	if (!entry->rule.stats)
-		goto free;
+		return -ENOMEM;
 	entry->rule.serial = css->serial_nr;
 	entry->rule.cgroup = id;
-	err = vmp_control_add(entry, mem_cgroup_from_css(css));
-	if (err)
-		goto free;
+	entry->rule.stats = alloc_percpu(struct vmp_stats);
+	err = entry->rule.stats ? vmp_control_add(entry, mem_cgroup_from_css(css)) : -ENOMEM;
+	if (err) {
+		free_entry(entry);
+		return err;
+	}
 
 	snprintf(name, sizeof(name), "%llu", id);
 	entry->dir = debugfs_create_dir(name, cgroups_dir);
 	vmp_create_file(entry, entry->dir, "path", 0444, NULL, &path_fops);
 	vmp_create_settings(entry);
-	entry = NULL;
-free:
-	if (entry)
-		free_percpu(entry->rule.stats);
-	kfree(entry);
-put:
+
+	return 0;
+}
+
+/* Returns 0 or an error, as refusal() has them. */
+static int add(u64 id)
+{
+	struct cgroup_subsys_state *css = get_css(id);
+	int err;
+
+	if (IS_ERR(css))
+		return PTR_ERR(css);
+	err = css->parent ? add_css(css, id) : -EINVAL;
 	css_put(css);
+
 	return err;
 }
 
