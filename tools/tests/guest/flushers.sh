@@ -5,7 +5,15 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_point writeback
-trap clean_up EXIT
+
+# Else cgroups of other tests would have writeback of their own, too.
+flushers_clean_up() {
+	clean_up_begins
+	memcg_remove
+	echo -io >"$CGROUPS/cgroup.subtree_control"
+	clean_up
+}
+trap flushers_clean_up EXIT
 
 dirs=$POLICY/cgroups
 
@@ -54,7 +62,6 @@ stock_reclaims() {
 
 slow_new 512M
 raise_dirty_limits
-writeback_before=$(</proc/sys/vm/dirty_writeback_centisecs)
 # Nothing is written because of its age.
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 echo +io >"$CGROUPS/cgroup.subtree_control"
@@ -75,5 +82,4 @@ settings_remove
 stolen=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/busy/memory.stat")
 try stock_reclaims
 echo "stock: $left % of the other's dirty pages are left"
-echo "$writeback_before" >/proc/sys/vm/dirty_writeback_centisecs
 ((own >= 90)) || fail "the other's dirty pages are written"
