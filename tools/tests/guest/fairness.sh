@@ -98,7 +98,7 @@ has_stolen_or_faulted() {
 # How much is left when reclaim begins depends on what ran before. Have them fault in most of
 # what they use, and take more until reclaim begins.
 press() {
-	local enough faulted try
+	local enough faulted try mib
 
 	root_stolen
 	enough=$((stolen + 100))
@@ -107,7 +107,9 @@ press() {
 		# They may have all, and not need any more.
 		wait_until has_stolen_or_faulted "$enough" "$faulted" || true
 		((stolen < enough)) || return 0
-		leave $(($(available) - 16))
+		# 16 MiB more, and not so much that nothing is left.
+		mib=$(available)
+		leave $((mib > 32 ? mib - 16 : (mib + 1) / 2))
 		root_stolen
 		enough=$((stolen + 100))
 		faulted=$((faulted + 2000))

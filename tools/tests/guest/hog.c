@@ -21,12 +21,12 @@ static size_t available_kib(void)
 
 int main(int argc, char **argv)
 {
-	size_t left = argc > 1 ? atol(argv[1]) * 1024 : 0, have = available_kib();
-	size_t nr_pages;
+	size_t have = available_kib(), nr_pages;
+	long left = argc > 1 ? atol(argv[1]) * 1024 : 0;
 	char *mem;
 
-	if (!left || have <= left)
-		quit(1, "hog: %zu KiB are available, %zu to be left", have, left);
+	if (left <= 0 || have <= left)
+		quit(1, "hog: %zu KiB are available, %ld to be left", have, left);
 	nr_pages = (have - left) / 4 / PMD_PAGES * PMD_PAGES;
 	mem = map_pages(nr_pages, -1);
 	/* Large folios: quicker. */
