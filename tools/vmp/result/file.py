@@ -43,7 +43,7 @@ def slice_of(piece: dict[str, Any]) -> Slice:
     """Return a slice of a file; raises ValueError for one that is none."""
     stalls = piece.get("stalls")
     found = Slice(piece["side"], piece["counters"], None if stalls is None else tuple(stalls),
-                  piece.get("events_lost", 0))  # fmt: skip
+                  piece.get("events_lost", 0), piece.get("place", 0))  # fmt: skip
     values = (*found.counters.values(), *(found.stalls or ()))
     if found.side not in ("A", "B") or not all(isinstance(v, int | float) for v in values):
         raise ValueError
@@ -121,6 +121,8 @@ def slice_document(piece: Slice) -> dict[str, Any]:
     found: dict[str, Any] = {"side": piece.side, "counters": piece.counters}
     if piece.stalls is not None:
         found |= {"stalls": list(piece.stalls), "events_lost": piece.events_lost}
+    if piece.place:
+        found["place"] = piece.place
     return found
 
 

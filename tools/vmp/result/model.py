@@ -33,12 +33,17 @@ ENOUGH = 6  # pairs, for an interval
 
 @dataclass(frozen=True)
 class Slice:
-    """What one slice has counted, under side 'A' or 'B'; the stalls are in microseconds."""
+    """What one slice has counted, under side 'A' or 'B'; the stalls are in microseconds.
+
+    Of twins, `place` tells in which of the two cgroups, 1 or 2; two slices that follow each other
+    are then of the same time. 0: there is one cgroup.
+    """
 
     side: str
     counters: dict[str, float]
     stalls: tuple[float, ...] | None = None  # None: not recorded
     events_lost: int = 0
+    place: int = 0
 
     def values(self) -> Values:
         """Return what the rows are made of."""
@@ -154,6 +159,8 @@ class Settings:
     slice_seconds: float
     title: str = ""
     aa: int = 0  # so many runs of one setting twice; 0: A and B differ
+    twins: bool = False  # A and B at the same time, each in a cgroup of its own
+    seed: int | None = None  # of the coin that chose the order; None: none was thrown
     primary: tuple[str, ...] = ()
     warmup_seconds: float = 0
     settle_seconds: float = 0
