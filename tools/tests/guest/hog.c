@@ -21,19 +21,20 @@ static size_t available_kib(void)
 
 int main(int argc, char **argv)
 {
-	size_t have = available_kib(), nr_pages;
+	long have = available_kib();
 	long left = argc > 1 ? atol(argv[1]) * 1024 : 0;
+	size_t nr_pages;
 	char *mem;
 
 	if (left <= 0 || have <= left)
-		quit(1, "hog: %zu KiB are available, %ld to be left", have, left);
+		quit(1, "hog: %ld KiB are available, %ld to be left", have, left);
 	nr_pages = (have - left) / 4 / PMD_PAGES * PMD_PAGES;
 	mem = map_pages(nr_pages, -1);
 	/* Large folios: quicker. */
 	madvise(mem, nr_pages * PAGE, MADV_HUGEPAGE);
 	if (mlock(mem, nr_pages * PAGE))
 		die("mlock");
-	printf("has %zu of %zu MiB\n", nr_pages / 256, have / 1024);
+	printf("has %zu of %ld MiB\n", nr_pages / 256, have / 1024);
 	fflush(stdout);
 	pause();
 	return 0;
