@@ -11,6 +11,7 @@ from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, nearest, source_trial
 from vmp.guest.sources import KERNEL_HELP, asked, find_version, versions
 from vmp.guest.trial import release_trial
+from vmp.testing.releases import watch
 
 
 def arguments(parser: Parser) -> None:
@@ -22,6 +23,7 @@ def arguments(parser: Parser) -> None:
     listing = commands.add_parser("versions", help="print the point releases, oldest first")
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
+    watch = commands.add_parser("watch", help="try the hooks on releases that nobody has tested")
     for command in (build, deb, patches, check):
         command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
     module.add_argument(
@@ -36,6 +38,9 @@ def arguments(parser: Parser) -> None:
     patches.add_argument("directory", type=Path, help="where to write them")
     check.add_argument("--source", type=Path, metavar="DIR", help="a tree, in place of a release")
     check.add_argument("--series", metavar="S", help="the series to try (default: the nearest)")
+    watch.add_argument("release", nargs="*", metavar="V",
+        help="a release to try (default: each that is newer than those tested)")  # fmt: skip
+    watch.add_argument("--list", action="store_true", help="only say which these are")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         write_series(find_version(asked(args.kernel)).series, args.directory)
     elif args.what == "check":
         return try_series(args)
+    elif args.what == "watch":
+        return watch([find_version(name, hooked=False) for name in args.release], args.list)
     return 0
 
 
