@@ -5,6 +5,7 @@ import argparse
 import difflib
 import json
 import os
+import random
 import shutil
 import signal
 import sys
@@ -40,7 +41,16 @@ from vmp.control.needs import OBSERVED, lacking
 from vmp.form import number, percent, to_go
 from vmp.result.file import append_slice, check_writable, run_text, write
 from vmp.result.metrics import sections
-from vmp.result.model import Result, Settings, Slice, asked, difference, slice_order
+from vmp.result.model import (
+    SLICES,
+    Result,
+    Settings,
+    Slice,
+    asked,
+    difference,
+    slice_order,
+    slices_needed,
+)
 from vmp.result.table import render, turnover
 
 DEFAULT_WORKLOAD = "vm"
@@ -49,6 +59,7 @@ DEFAULT_DISK = Path("/dev/vda")
 DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
 OBSERVE = "flush.observe"
+SEEDS = 1 << 32
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -101,10 +112,11 @@ class Plan:
     seconds: float
     settle: float
     warmup: float
+    seed: int
 
     def order(self) -> str:
         """Return the sides of all slices."""
-        return slice_order(self.slices) * (self.aa or 1)
+        return slice_order(self.slices, self.seed, self.aa or 1)
 
     def settings(self, limit: int | None, command: list[str]) -> Settings:
         """Return what the result tells of the plan."""
@@ -113,6 +125,7 @@ class Plan:
             b=settings(self.b),
             both=settings(self.both),
             aa=self.aa,
+            seed=self.seed,
             primary=tuple(self.primary),
             memory_bytes=limit,
             warmup_seconds=self.warmup,
@@ -248,8 +261,8 @@ class Run:
         if not self.stalls:
             return Slice(side, counted)
         self.stalls.stop()
-        times, lost = self.stalls.take()
-        return Slice(side, counted, tuple(times), lost)
+        times, total, lost = self.stalls.take()
+        return Slice(side, counted | {"stall_total_us": total}, tuple(times), lost)
 
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
@@ -411,6 +424,17 @@ def choose_primary(args: argparse.Namespace, workload: Workload) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
+def enough(slices: int, primary: list[str]) -> list[str]:
+    """Return the primary figures; raise Usage for so few slices that none of them can be told."""
+    needed = slices_needed(len(primary))
+    if primary and slices < needed:
+        raise Usage(
+            f"{slices} slices can't tell a difference in {len(primary)} primary figures: it takes "
+            f"--slices {needed} or more, or --primary '' for intervals without a verdict"
+        )
+    return primary
+
+
 def choose_workload(args: argparse.Namespace) -> Workload:
     """Return the workload that is named, or is a command, or runs in a cgroup that is there.
 
@@ -458,7 +482,9 @@ def arguments(parser: Parser) -> None:
         help="compare A with itself, in so many runs (1): shows marks by chance alone")  # fmt: skip
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
-    add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
+    add("--slices", metavar="N", type=int, default=SLICES,
+        help=f"an even number of slices ({SLICES})")  # fmt: skip
+    add("--seed", metavar="N", type=int, help="repeat the order of the slices of a run (by chance)")
     add("--seconds", metavar="TIME", type=parse_positive_duration, default=2.0,
         help="length of a slice: 500ms, 2s, 1m; a bare number is in seconds (2s)")  # fmt: skip
     add("--settle", metavar="TIME", type=parse_duration, default=0.0,
@@ -506,7 +532,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
             b=parse_assignments([args.a if args.aa else args.b or DEFAULT_B]),
             both=parse_assignments(args.set),
             workload=workload,
-            primary=choose_primary(args, workload),
+            primary=enough(args.slices, choose_primary(args, workload)),
             memory=None if args.cgroup or memory is None else parse_size(memory),
             zram=None if args.zram is None else parse_size(args.zram),
             functions=parse_functions(args.functions),
@@ -523,6 +549,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
             seconds=args.seconds,
             settle=args.settle,
             warmup=args.warmup,
+            seed=random.randrange(SEEDS) if args.seed is None else args.seed,
         )
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None

@@ -3,6 +3,7 @@
 
 import math
 import re
+from statistics import fmean
 from textwrap import fill
 
 from vmp.form import interval, number, percent
@@ -57,17 +58,31 @@ def shown(result: Result) -> dict[str, list[Row]]:
 
 
 def footnote(result: Result) -> str:
-    """Explain the last two columns."""
-    few = result.undecidable()
+    """Explain the last two columns, and which changes could have been seen where none was."""
+    few, twins = result.undecidable(), result.settings.twins
+    pairs, counted = ("slices of the same time", "periods") if twins else (
+        "neighbouring slices", "pairs of neighbouring slices of A and B")  # fmt: skip
+    test = "a two-sided t test" if twins else "an exact two-sided Wilcoxon signed-rank test"
+    said = [
+        f"95 % interval: of B's ratio to A in {pairs}, in percent, half a count added to each. "
+        "Before and After are of all slices together.",
+        f"Sig, of the primary figures alone: * p < 0.05, ** p < 0.01 in {test} over the "
+        f"{result.pairs} {counted}, corrected for their number (Holm). The other rows were not "
+        "asked for before the run: they have an interval, no verdict.",
+        few,
+    ]
+    said += [f"{row.label}: {seen}" for row in result.primary if (seen := unseen(row))]
+    return "\n".join(fill(each, WIDTH) for each in said if each)
+
+
+def unseen(row: Row) -> str:
+    """Say of a figure without a difference which one could have been seen; '' of another."""
+    if row.sign() or not row.visible:
+        return ""
+    fall, rise = row.visible
     return (
-        "95 % interval: of B's ratio to A in neighbouring slices, in percent; where a slice has "
-        "nothing,\nof the difference in percent of A's typical slice. Before and After are of all "
-        "slices together.\n"
-        "Sig, of the primary figures alone: * p < 0.05, ** p < 0.01 in an exact two-sided Wilcoxon "
-        f"signed-\nrank test over the {result.pairs} pairs of neighbouring slices of A and B, "
-        "corrected for their number (Holm).\n"
-        "The other rows were not asked for before the run: they have an interval, no verdict."
-        + (f"\n{few}" if few else "")
+        f"no difference; one of {percent(fall, None)} or {percent(rise, None)} would have been "
+        "seen in four runs of five."
     )
 
 
@@ -112,15 +127,19 @@ def turnover(result: Result) -> list[str]:
     a, b = result.turnover().values()
     if not (a and b):
         return []
-    what = result.settings
+    what, seconds = result.settings, result.settings.slice_seconds
     said = f"Reclaim took as many pages as the cgroup holds in {a:.3g} s with A, {b:.3g} s with B."
+    if what.twins:
+        seconds = fmean(piece.counters["seconds"] for piece in result.whole())
+        said += f" A period is {seconds / a:.3g} times that with A, {seconds / b:.3g} times with B."
     words = re.split(r"[,=]", f"{what.a},{what.b}")[::2]
     lasting = {word.partition(".")[0] for word in words} - AT_ONCE
     least = TURNOVERS * max(a, b)
-    if lasting and what.slice_seconds < least:
+    if lasting and seconds < least:
+        kind = "Periods" if what.twins else "The slices"
         said += (
-            f" The slices are shorter than {TURNOVERS} times that, so each side works with what "
-            f"the other one left in memory: take --seconds {math.ceil(least)} or more."
+            f" {kind} are shorter than {TURNOVERS} times that, so each side works with what the "
+            f"other one left in memory: take --seconds {math.ceil(least)} or more."
         )
     return [said]
 
