@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from vmp.ab import disk, workloads
-from vmp.common import Failure, parse_size, sources
+from vmp.common import Failure, Words, parse_size, sources
 from vmp.control import counters
 
 PATIENCE = 60  # seconds: the machine may be busy
@@ -221,9 +221,7 @@ def served(programs: Path, tmp_path: Path) -> Served:
         log.unlink(missing_ok=True)
         program = subprocess.Popen([programs / "docstore", *words, tmp_path, *options])
         try:
-            wait_until(
-                lambda: log.exists() and log.stat().st_size >= 1000 * DOCUMENT, "no changes"
-            )
+            wait_until(lambda: log.exists() and log.stat().st_size >= 1000 * DOCUMENT, "no changes")
         finally:
             program.kill()
             program.wait()
@@ -262,7 +260,7 @@ def test_changes_reach_the_file_and_the_log(served: Served) -> None:
 def test_the_log_begins_anew(programs: Path, tmp_path: Path) -> None:
     words = "--size 1M --cache 1M --update-every 1 --log-size 64K --progress".split()
     progress = counters.ProgressFile(tmp_path / "progress")
-    command = [programs / "docstore", *words, progress.path, "--directory", tmp_path]
+    command: Words = [programs / "docstore", *words, progress.path, "--directory", tmp_path]
     program = subprocess.Popen(command)
     try:
         wait_for_more(progress, 200)
@@ -287,8 +285,8 @@ def test_the_log_begins_anew(programs: Path, tmp_path: Path) -> None:
 def test_wrong_options_of_docstore_are_told_in_one_sentence(
     programs: Path, options: str, why: str
 ) -> None:
-    words = [programs / "docstore", *options.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    command: Words = [programs / "docstore", *options.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
