@@ -52,7 +52,7 @@ class Pair:
             "memory.pressure": PRESSURE,
             "cpu.stat": "user_usec 1\nsystem_usec 2\n",
             "cgroup.events": "populated 1\n",
-            "memory.stat": "pgsteal 0\nworkingset_refault_file 3\n",
+            "memory.stat": "pgsteal 0\nfile_dirty 0\n",
         }
         for name, text in texts.items():
             (path / name).write_text(text)
@@ -73,7 +73,8 @@ class Pair:
         self.log.append(f"{self.policy(1)} {self.policy(2)} {seconds:g}")
         for index, rate in enumerate(self.taken):
             self.stolen[index] += int(rate * seconds)
-            text = f"pgsteal {self.stolen[index]}\nworkingset_refault_file 3\n"
+            dirty = self.stolen[index] % 100  # bytes
+            text = f"pgsteal {self.stolen[index]}\nfile_dirty {dirty}\n"
             (self.directory / str(index + 1) / "memory.stat").write_text(text)
 
     def end(self, place: int) -> None:
@@ -102,7 +103,6 @@ def test_a_copy_that_ends_is_noticed(pair: Pair) -> None:
     pair.end(2)
     with pytest.raises(Failure, match="no task is in .*/2 any more"):
         twins.wait(pair.twins, 3, 300)
-    assert pair.now == twins.POLL
 
 
 def test_each_has_its_side_and_nothing_dirty(pair: Pair) -> None:
@@ -120,6 +120,12 @@ def test_what_is_counted_is_each_ones_own(pair: Pair) -> None:
     for piece in slices:
         assert not [name for name in piece.counters if counters.of_machine(name)]
         assert {"memcg.oom_kill", "memcg.some_usec", "stats.flush.deferred"} <= set(piece.counters)
+
+
+def test_what_is_dirty_is_seen_all_the_while(pair: Pair) -> None:
+    first, second = twins.measure(pair.twins, "AB", 1, 300)
+    assert first.counters["memcg.file_dirty"] == sum([0, 50, 0, 50, 0, 50]) / 6
+    assert second.counters["memcg.file_dirty"] == sum([0, 20, 40, 60, 80, 0]) / 6
 
 
 def test_pressure_is_what_tasks_have_waited() -> None:

@@ -7,6 +7,7 @@ between them, and all that happens to the machine happens to both.
 
 import argparse
 import os
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from vmp.ab.cgroup import Memcg
 from vmp.ab.workloads import TWIN
 from vmp.common import Usage
-from vmp.control.counters import Counters, delta
+from vmp.control.counters import Counters, delta, is_gauge, of_cgroup
 from vmp.control.debugfs import MACHINES, TRACE, Assignment, Control, parse_assignments
 from vmp.result.metrics import PAGE
 from vmp.result.model import Slice
@@ -59,25 +60,36 @@ class Twin:
     sides: dict[str, list[Assignment]]
     counters: Counters
 
-    def held(self) -> int:
-        """Return the pages that the cgroup holds."""
-        return int((self.memcg.path / "memory.current").read_text()) // PAGE
+    def look(self) -> dict[str, float]:
+        """Return what the cgroup counts by itself; raise Failure if its workload has ended."""
+        self.memcg.require_alive()
+        return {f"memcg.{name}": n for name, n in of_cgroup(self.memcg.path)["memcg"].items()}
 
 
-def wait(twins: Sequence[Twin], turnovers: float, most: float) -> None:
+def turned_over(looks: Sequence[dict[str, float]]) -> float:
+    """Return how often reclaim has taken what a cgroup holds, from its first look to its last."""
+    first, last = looks[0], looks[-1]
+    return (last["memcg.pgsteal"] - first["memcg.pgsteal"]) * PAGE / last["memcg.current"]
+
+
+def wait(twins: Sequence[Twin], turnovers: float, most: float) -> list[dict[str, float]]:
     """Wait until reclaim has taken so often what each cgroup holds, or for `most` seconds.
 
-    Raises Failure when a copy of the workload has ended.
+    Returns for each the means of its gauges meanwhile: of two looks, how much was dirty would be
+    left to chance. Raises Failure when a copy of the workload has ended.
     """
-    begun = [twin.memcg.stolen() for twin in twins]
+    looks = [[twin.look()] for twin in twins]
     end = time.monotonic() + most
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(POLL, left))
-        for twin in twins:
-            twin.memcg.require_alive()
-        taken = (twin.memcg.stolen() - before for twin, before in zip(twins, begun, strict=True))
-        if all(n >= turnovers * twin.held() for n, twin in zip(taken, twins, strict=True)):
+        for twin, seen in zip(twins, looks, strict=True):
+            seen.append(twin.look())
+        if all(turned_over(seen) >= turnovers for seen in looks):
             break
+    return [
+        {name: statistics.fmean(look[name] for look in seen) for name in filter(is_gauge, seen[0])}
+        for seen in looks
+    ]
 
 
 def begin(twins: Sequence[Twin], sides: str) -> None:
@@ -94,10 +106,10 @@ def begin(twins: Sequence[Twin], sides: str) -> None:
 def measure(twins: Sequence[Twin], sides: str, turnovers: float, most: float) -> list[Slice]:
     """Return what both cgroups have counted in one period, in the order of the cgroups."""
     before = [twin.counters.snapshot() for twin in twins]
-    wait(twins, turnovers, most)
+    gauges = wait(twins, turnovers, most)
     after = [twin.counters.snapshot() for twin in twins]
     counted = [delta(*edges) for edges in zip(before, after, strict=True)]
     return [
-        Slice(side, counts, place=twin.place)
-        for twin, side, counts in zip(twins, sides, counted, strict=True)
+        Slice(side, counts | means, place=twin.place)
+        for twin, side, counts, means in zip(twins, sides, counted, gauges, strict=True)
     ]
