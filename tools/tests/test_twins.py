@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from vmp.ab.cgroup import Cgroup
 from vmp.common import Failure, Parser, Usage, parse
 from vmp.control import cgroups, counters
 from vmp.control.debugfs import Assignment, Control
+from vmp.report import plots
 from vmp.result import file
 from vmp.result.metrics import PAGE
 from vmp.result.model import Result
@@ -126,6 +128,18 @@ def test_what_is_dirty_is_seen_all_the_while(pair: Pair) -> None:
     first, second = twins.measure(pair.twins, "AB", 1, 300)
     assert first.counters["memcg.file_dirty"] == sum([0, 50, 0, 50, 0, 50]) / 6
     assert second.counters["memcg.file_dirty"] == sum([0, 20, 40, 60, 80, 0]) / 6
+
+
+def test_a_report_draws_refaults_of_the_cgroups(pair: Pair) -> None:
+    parser = Parser()
+    command.arguments(parser)
+    plan = command.make_plan(parser.parse_args(["--twins", "true"]))
+    slices = tuple(
+        replace(piece, counters=piece.counters | {"memcg.workingset_refault_file": 25})
+        for piece in twins.measure(pair.twins, "AB", 1, 300)
+    )
+    found = plots.refault_lines(Result(plan.settings(64 << 20, ["true"]), {}, slices))
+    assert found == {"A, file": [(1, 100)], "B, file": [(2, 250)]}
 
 
 def test_pressure_is_what_tasks_have_waited() -> None:
