@@ -199,11 +199,16 @@ def test_settling_may_take_a_time(run_twins: Callable[..., tuple[int, Path]], pa
 
 
 def test_what_was_measured_is_kept_when_a_copy_ends(
-    run_twins: Callable[..., tuple[int, Path]], pair: Pair, monkeypatch: pytest.MonkeyPatch
+    run_twins: Callable[..., tuple[int, Path]],
+    pair: Pair,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def sleep(seconds: float) -> None:
         pair.sleep(seconds)
         if pair.now > 40:
+            written = json.loads((tmp_path / "r.json").read_text())["slices"]
+            assert [piece["place"] for piece in written] == [1, 2, 1, 2]
             pair.end(1)
 
     monkeypatch.setattr(time, "sleep", sleep)

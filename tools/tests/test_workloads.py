@@ -264,7 +264,11 @@ def test_the_log_begins_anew(programs: Path, tmp_path: Path) -> None:
     program = subprocess.Popen(command)
     try:
         wait_for_more(progress, 200)
-        assert (tmp_path / "log").stat().st_size <= 64 << 10
+        sizes = {(tmp_path / "log").stat().st_size}
+        while len(sizes) < 9:
+            assert program.poll() is None
+            sizes.add((tmp_path / "log").stat().st_size)
+        assert max(sizes) <= 64 << 10
     finally:
         program.kill()
         program.wait()

@@ -233,7 +233,7 @@ class Counters:
         with at_once():
             if mark:
                 self.marker.write(mark)
-            sources = whole_machine() if self.alone else {}
+            sources = whole_machine()
             stats = self.control.stats()
         sources |= {f"stats.{point}": counts for point, counts in stats.items()}
         sources |= of_cgroup(self.memcg)
