@@ -19,11 +19,11 @@ twins_clean_up() {
 }
 trap twins_clean_up EXIT
 
-# twins OPTIONS...: of a store in 16 MiB whose file is twice as large.
+# twins OPTIONS...: of a store in 10 MiB whose file is twice as large.
 twins() {
-	"$ab" --twins --memory 16M --disk "${disks[0]},${disks[1]}" --slices 4 --seconds 60 --warmup 0 --primary '' \
+	"$ab" --twins --memory 10M --disk "${disks[0]},${disks[1]}" --slices 4 --seconds 60 --warmup 0 --primary '' \
 		--json "$WORK/report" "$@" -- "{programs}/docstore" --directory "{directory}" \
-		--progress "{progress}" --size "${size:-32M}" --cache 4M >"$WORK/table" 2>"$WORK/said"
+		--progress "{progress}" --size "${size:-20M}" --cache 2M >"$WORK/table" 2>"$WORK/said"
 }
 
 # What a run makes, and the settings that are the machine's.
@@ -41,6 +41,7 @@ is_left() {
 	local now
 
 	now=$(left)
+	echo "$1: until second $SECONDS"
 	[[ $now == "$before" ]] || fail "after $1 there is $now, and was $before"
 }
 
@@ -53,7 +54,7 @@ has_period() { grep -q '"place": 2' "$WORK/report" 2>/dev/null; }
 for _ in 1 2; do
 	id=$(<$control/hot_add)
 	disks+=("/dev/zram$id")
-	echo 64M >"/sys/block/zram$id/disksize"
+	echo 40M >"/sys/block/zram$id/disksize"
 done
 before=$(left)
 
@@ -106,7 +107,7 @@ ended "SIGINT" interrupt 130 "INCOMPLETE.*SIGINT"
 ended "the death of a copy" one_is_killed 1 "INCOMPLETE.*ended with status -9"
 
 status=0
-size=128M twins --turnovers 1 || status=$?
+size=64M twins --turnovers 1 || status=$?
 ((status == 1)) || fail "with a full disk the status is $status"
 grep -q "No space left on device" "$WORK/said" || fail "with a full disk it says $(<"$WORK/said")"
 is_left "a full disk"
