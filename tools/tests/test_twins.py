@@ -173,7 +173,8 @@ def run_twins(
 def test_slices_of_one_time_follow_each_other(
     run_twins: Callable[..., tuple[int, Path]], pair: Pair, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, kept = run_twins("--slices 24 --turnovers 2 --primary memcg_stolen_per_second")
+    words = "--slices 24 --turnovers 2 --primary memcg_stolen_per_second --seed 7"
+    status, kept = run_twins(words)
     assert status == 0
     result = file.load_run(kept)
     assert [piece.place for piece in result.slices] == [1, 2] * 12
@@ -181,7 +182,8 @@ def test_slices_of_one_time_follow_each_other(
     assert all(a != b for a, b in zip(first, second, strict=True)), "both have one side"
     assert all(a != b for a, b in zip(first[::2], first[1::2], strict=True)), "none is exchanged"
     settings = result.settings
-    assert (settings.twins, settings.turnovers) == (True, 2)
+    assert (settings.twins, settings.turnovers, settings.seed) == (True, 2, 7)
+    assert "".join(piece.side for piece in result.slices) == twins.twins_order(24, 7, 1)
     # One turnover of the slower one settles, which is 5 s, and two count.
     spent = [line for line in pair.log if line != "sync"]
     assert len(spent) == 12 * 15 and pair.log.count("sync") == 12
@@ -190,6 +192,14 @@ def test_slices_of_one_time_follow_each_other(
     assert "in two cgroups at the same time, 12 periods of 2 turnovers, 300 s at most" in table
     assert "pages stolen / s" in table
     assert "TLB" not in table.partition("95 % interval:")[0]
+
+
+def test_a_coin_says_who_begins() -> None:
+    orders = [twins.twins_order(24, seed, 2) for seed in range(9)]
+    assert len(set(orders)) == 9
+    for order in orders:
+        blocks = {order[start : start + 4] for start in range(0, 48, 4)}
+        assert len(order) == 48 and blocks == {"ABBA", "BAAB"}
 
 
 def test_settling_may_take_a_time(run_twins: Callable[..., tuple[int, Path]], pair: Pair) -> None:
@@ -241,6 +251,7 @@ def test_what_was_measured_is_kept_when_a_copy_ends(
         ("--twins --turnovers 0", "count"),
         ("--disk /dev/vda,/dev/vdb", "one disk"),
         ("--turnovers 3", "--turnovers is for --twins"),
+        ("--seed 3", "--seed is for --twins"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_with_twins_is_told(words: str, why: str) -> None:

@@ -5,6 +5,7 @@ import argparse
 import difflib
 import json
 import os
+import random
 import shutil
 import signal
 import statistics
@@ -23,7 +24,16 @@ from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
-from vmp.ab.twins import PLACES, SETTLED, Twin, begin, check_options, measure, wait
+from vmp.ab.twins import (
+    PLACES,
+    SETTLED,
+    Twin,
+    begin,
+    check_options,
+    measure,
+    twins_order,
+    wait,
+)
 from vmp.ab.workloads import TWIN, WORKLOADS, Workload, build_programs, of_command
 from vmp.common import (
     Command,
@@ -63,6 +73,7 @@ TURNOVERS = 5
 DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
 OBSERVE = "flush.observe"
+SEEDS = 1 << 32
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -117,9 +128,12 @@ class Plan:
     warmup: float
     twins: bool
     turnovers: float  # that end a period of twins
+    seed: int
 
     def order(self) -> str:
         """Return the sides of all slices."""
+        if self.twins:
+            return twins_order(self.slices, self.seed, self.aa or 1)
         return slice_order(self.slices) * (self.aa or 1)
 
     def settings(self, limit: int | None, command: list[str]) -> Settings:
@@ -138,6 +152,7 @@ class Plan:
             workload=tuple(command),
             twins=self.twins,
             turnovers=self.turnovers,
+            seed=self.seed if self.twins else None,
         )
 
     def progress_of(self, places: dict[str, Path | int]) -> Progress | None:
@@ -589,6 +604,7 @@ def arguments(parser: Parser) -> None:
         help="wait after each switch (0; twins: until contents were replaced)")  # fmt: skip
     add("--twins", action="store_true",
         help="run A and B at the same time, in two cgroups, and exchange them")  # fmt: skip
+    add("--seed", metavar="N", type=int, help="repeat the order of a run of twins (by chance)")
     add("--turnovers", metavar="N", type=parse_count,
         help=f"twins: contents are replaced so often in a slice ({TURNOVERS})")  # fmt: skip
     add("--warmup", metavar="TIME", type=parse_duration, default=10.0,
@@ -616,8 +632,9 @@ def check(args: argparse.Namespace) -> None:
         raise Usage("--slices has to be an even number from 2 on")
     if args.twins:
         check_options(args)
-    elif args.turnovers is not None:
-        raise Usage("--turnovers is for --twins: leave it out, or add that")
+    for option in ("turnovers", "seed"):
+        if getattr(args, option) is not None and not args.twins:
+            raise Usage(f"--{option} is for --twins: leave it out, or add that")
     if args.aa is not None and args.aa < 1:
         raise Usage("--aa takes a number of runs from 1 on")
     if args.aa is not None and args.b:
@@ -675,6 +692,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
             warmup=args.warmup,
             twins=args.twins,
             turnovers=(args.turnovers or TURNOVERS) if args.twins else 0,
+            seed=random.randrange(SEEDS) if args.seed is None else args.seed,
         )
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None

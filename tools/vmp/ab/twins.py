@@ -7,6 +7,7 @@ between them, and all that happens to the machine happens to both.
 
 import argparse
 import os
+import random
 import statistics
 import time
 from collections.abc import Sequence
@@ -48,6 +49,15 @@ def check_options(args: argparse.Namespace) -> None:
             raise Usage(f"{item.name} is a setting of the whole machine: --twins can't have two")
     if args.slices % 4:
         raise Usage("--twins takes --slices in fours: two periods, each with A and B")
+
+
+def twins_order(slices: int, seed: int, runs: int) -> str:
+    """Return the sides of so many slices in each of the `runs`: of a period two, by place.
+
+    In two periods each cgroup has both sides; a coin says which one begins.
+    """
+    coin = random.Random(seed)
+    return "".join(coin.choice(("ABBA", "BAAB")) for _ in range(slices * runs // len("ABBA")))
 
 
 @dataclass
