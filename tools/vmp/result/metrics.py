@@ -22,6 +22,7 @@ PER_STOLEN = "per 1,000 stolen pages (anon + file)"
 PER_OPERATION = "per 1,000 operations"
 RATES = "ratios and rates"
 STALLS = "reclaim stalls (direct and memcg)"
+CGROUP = "the memory cgroup's own"
 TOTALS = "totals"
 MODULE_COUNTERS = "the module's counters"
 # What a row's label needs when it stands apart from its section.
@@ -175,6 +176,7 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
         "instructions and functions": function_rows(names),
         RATES: [*known()[RATES]],
         STALLS: [*STALL_TIMES, *known()[STALLS]] if "stall_us" in names else [],
+        CGROUP: [*known()[CGROUP]],
         TOTALS: [*known()[TOTALS]],
         MODULE_COUNTERS: [Metric(name, name.removeprefix("stats."), (name,)) for name in module],
     }

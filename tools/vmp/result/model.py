@@ -166,6 +166,7 @@ class Settings:
     title: str = ""
     aa: int = 0  # so many runs of one setting twice; 0: A and B differ
     twins: bool = False  # A and B at the same time, each in a cgroup of its own
+    turnovers: float = 0  # of twins: how often contents are replaced in a slice, if time is enough
     seed: int | None = None  # of the coin that chose the order; None: none was thrown
     primary: tuple[str, ...] = ()
     warmup_seconds: float = 0

@@ -7,7 +7,7 @@ from statistics import fmean
 from textwrap import fill
 
 from vmp.form import interval, number, percent
-from vmp.result.metrics import MODULE_COUNTERS
+from vmp.result.metrics import CGROUP, MODULE_COUNTERS
 from vmp.result.model import Result, Row
 from vmp.result.significance import SIGNIFICANT
 
@@ -48,10 +48,20 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
+def is_shown(result: Result, title: str, row: Row) -> bool:
+    """Tell if a row of a section is worth a line.
+
+    Twins have none of what is counted for the whole machine, and old files none of the cgroup's.
+    """
+    if title == MODULE_COUNTERS:
+        return bool(row.before or row.after)
+    return not (result.settings.twins or title == CGROUP) or (row.before, row.after) != (None, None)
+
+
 def shown(result: Result) -> dict[str, list[Row]]:
     """Return the rows of a table by section: of the module's counters those that counted."""
     found = {
-        title: [row for row in rows if title != MODULE_COUNTERS or row.before or row.after]
+        title: [row for row in rows if is_shown(result, title, row)]
         for title, rows in result.rows.items()
     }
     return {title: rows for title, rows in found.items() if rows}
@@ -144,18 +154,27 @@ def turnover(result: Result) -> list[str]:
     return [said]
 
 
+def extent(result: Result) -> str:
+    """Say how many slices there are, and how long each is."""
+    what = result.settings
+    settled = f", each after {what.settle_seconds:g} s" if what.settle_seconds else ""
+    if not what.twins:
+        slices = f"{len(result.slices)} slices of {what.slice_seconds:g} s"
+        return f"{slices} in one run{settled}"
+    last = f"{what.turnovers:g} turnovers, {what.slice_seconds:g} s at most"
+    return f"in two cgroups at the same time, {result.pairs} periods of {last}{settled}"
+
+
 def heading(result: Result) -> str:
     """Return the lines above the table: what was compared, and where."""
     where, what = result.environment, result.settings
     abi = where.get("abi", {})
-    settled = f", each after {what.settle_seconds:g} s" if what.settle_seconds else ""
     return "\n".join(
         (
             f"Before = A: {what.a}   After = B: {what.b}   both: {what.both}",
             f"Linux {where['kernel']}, {where['lru']} LRU, {where['cpus']} CPUs, "
             f"vmscan_policy {abi.get('module', '?')} (abi {abi.get('abi', '?')})",
-            f"{what.title}, {what.place()}, "
-            f"{len(result.slices)} slices of {what.slice_seconds:g} s in one run{settled}",
+            f"{what.title}, {what.place()}, {extent(result)}",
         )
     )
 
