@@ -107,8 +107,9 @@ def rows(experiment: Experiment, results: Results) -> list[str]:
         hidden = figure.cannot and not results.here
         said = CANNOT if hidden else verdict(figure.published, found)
         p = "-" if found.p_corrected is None or hidden else f"{found.p_corrected:.2g}"
+        ends = interval(found.ends if found.before else None)
         change = percent(0.0 if found.delta == 0 else found.percent)
-        ours = (number(found.before), number(found.after), change, interval(found.ends))
+        ours = (number(found.before), number(found.after), change, ends)
         sure = (p, by_boot(found), "-" if hidden else visible(found))
         cells = (figure.what, where, *ours, *sure, published(figure), f"**{said}**")
         lines.append(f"| {' | '.join(cells)} |")

@@ -43,7 +43,7 @@ def cells(row: Row) -> tuple[str, ...]:
         number(row.after),
         number(row.delta),
         percent(row.percent),
-        interval(row.ends, None),
+        interval(row.ends if row.before else None, None),  # in percent of nothing it is none
         mark(row),
     )
 
