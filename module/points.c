@@ -192,6 +192,7 @@ struct vmp_settings vmp_default_settings(unsigned long traits)
 
 	return settings;
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_default_settings);
 
 /**
  * vmp_in_effect() - is the policy of a point in effect?

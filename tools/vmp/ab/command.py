@@ -137,6 +137,7 @@ class Run:
         self.stalls: Stalls | None = None
         self.functions: Functions | None = None
         self.observes = False
+        self.common: list[Assignment] = []
         self.result: Result | None = None
         self.unsaved = ""
 
@@ -159,6 +160,7 @@ class Run:
             self.observe(stack)
         control.check([*plan.both, *plan.a, *plan.b])
         common, a, b = (control.spell_out(side) for side in (plan.both, plan.a, plan.b))
+        self.common = common
         named = [*common, *a, *b]
         before = {item.name: control.get(item.name) for item in named}
         stack.callback(self.restore, before)
@@ -251,6 +253,16 @@ class Run:
         times, lost = self.stalls.take()
         return Slice(side, counted, tuple(times), lost)
 
+    def unless_tripped(self, piece: Slice) -> Slice:
+        """Return a slice, void if the guard has tripped; that is armed again then."""
+        reason = self.control.tripped()
+        if not reason:
+            return piece
+        say(f"a slice of {piece.side} is void, the guard tripped: {reason}")
+        self.control.clear()
+        self.control.write(self.common)
+        return replace(piece, void=True)
+
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
 
@@ -278,7 +290,7 @@ class Run:
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
                 time.sleep(self.plan.settle)
-            piece = self.measure_slice(counters, index, side)
+            piece = self.unless_tripped(self.measure_slice(counters, index, side))
             memcg.require_alive()
             slices.append(piece)
             ended = "" if index == len(order) else "it was killed"

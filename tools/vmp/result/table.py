@@ -86,6 +86,14 @@ def ended_note(result: Result) -> str:
     return f"INCOMPLETE: the run ended after {len(result.slices)} slices: {result.ended}."
 
 
+def void_note(result: Result) -> str:
+    """Say how many slices are void; '' if none is."""
+    void = sum(piece.void for piece in result.slices)
+    if not void:
+        return ""
+    return f"{void} void slices are left out, each with its neighbour: the guard tripped."
+
+
 def chance_note(result: Result) -> str:
     """Say what a run of the same setting twice has marked; '' of another run."""
     runs = result.settings.aa
@@ -151,6 +159,7 @@ def render(result: Result) -> str:
     lines = [heading(result), "", line("", COLUMNS)]
     for title, rows in shown(result).items():
         lines += [title, *map(row_line, rows)]
-    notes = [ended_note(result), footnote(result), lost_note(result), chance_note(result)]
+    notes = [ended_note(result), void_note(result), footnote(result), lost_note(result),
+             chance_note(result)]  # fmt: skip
     notes += [fill(said, WIDTH) for said in (*turnover(result), *result.lacks)]
     return "\n".join([*lines, "", *filter(None, notes)])
