@@ -475,11 +475,11 @@ static void count_kill(const struct vmp_rule *rule, struct mem_cgroup *memcg, bo
 }
 
 /* Who has found, last, that the machine has no memory left. In that alone the notifier is called. */
-static struct task_struct *out_of_memory;
+static struct task_struct *killer;
 
 static int machine_oom(struct notifier_block *nb, unsigned long unused, void *freed)
 {
-	WRITE_ONCE(out_of_memory, current);
+	WRITE_ONCE(killer, current);
 
 	return NOTIFY_OK;
 }
@@ -492,12 +492,12 @@ static struct notifier_block oom_notifier = { .notifier_call = machine_oom };
  */
 static void victim_marked(void *data, struct task_struct *task, uid_t uid)
 {
-	bool global = READ_ONCE(out_of_memory) == current;
+	bool global = READ_ONCE(killer) == current;
 	const struct vmp_set *set;
 	struct mem_cgroup *memcg;
 	unsigned int i;
 
-	WRITE_ONCE(out_of_memory, NULL);
+	WRITE_ONCE(killer, NULL);
 	guard(rcu)();
 	memcg = mem_cgroup_from_task(task);
 	set = vmp_set_now();
