@@ -729,19 +729,37 @@ void vmp_guard_clear(struct vmp_guard *guard)
 	smp_store_release(&guard->tripped, 0);
 }
 
-#define NUMBER(name, most) { \
-		.path = "guard/" #name, \
-		.max = most, \
-		.setting = offsetof(struct vmp_settings, name), \
-	}
-
 static const struct vmp_number numbers[] = {
-	NUMBER(window, 86400),
-	NUMBER(stall, 3600000),
-	NUMBER(wait, 3600000),
-	NUMBER(callback, 3600000),
-	NUMBER(clamps, 1000000),
-	NUMBER(strict, 1),
+	{
+		.path = "guard/window",
+		.max = 86400,
+		.setting = offsetof(struct vmp_settings, window),
+	},
+	{
+		.path = "guard/stall",
+		.max = 3600000,
+		.setting = offsetof(struct vmp_settings, stall),
+	},
+	{
+		.path = "guard/wait",
+		.max = 3600000,
+		.setting = offsetof(struct vmp_settings, wait),
+	},
+	{
+		.path = "guard/callback",
+		.max = 3600000,
+		.setting = offsetof(struct vmp_settings, callback),
+	},
+	{
+		.path = "guard/clamps",
+		.max = 1000000,
+		.setting = offsetof(struct vmp_settings, clamps),
+	},
+	{
+		.path = "guard/strict",
+		.max = 1,
+		.setting = offsetof(struct vmp_settings, strict),
+	},
 };
 
 /**

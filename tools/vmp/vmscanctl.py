@@ -83,8 +83,18 @@ COMMANDS = {
     )
 }  # fmt: skip
 OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --
-OF_A_CGROUP = ("list", "status", "set", "profile", "reset", "clear", "trial", "apply", "stats",
-                "top")
+OF_A_CGROUP = (
+    "list",
+    "status",
+    "set",
+    "profile",
+    "reset",
+    "clear",
+    "trial",
+    "apply",
+    "stats",
+    "top",
+)
 
 
 def make_parser(commands: Iterable[Command]) -> Parser:
