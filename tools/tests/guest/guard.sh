@@ -128,9 +128,9 @@ fi
 id=$(id_of "$VMP_MEMCG")
 own=$POLICY/cgroups/$id
 others=$POLICY/cgroups/$(id_of "$other")
-echo batch >"$POLICY/flush/policy"
 id_of "$other" >"$POLICY/cgroups/add"
-echo stock >"$POLICY/flush/policy"
+echo batch >"$others/flush/policy"
+# Not before the load has settings of its own: it would be the machine's guard that trips.
 echo "$id" >"$POLICY/cgroups/add"
 echo batch >"$POLICY/flush/policy"
 case $cause in
