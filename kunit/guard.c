@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* When the guard trips: its decisions, and that a tripped guard means stock for its own rule alone. */
+/* When the guard trips, and that a tripped one means stock for its own settings alone. */
 #include <kunit/test.h>
 #include <linux/list.h>
 #include <linux/memcontrol.h>

@@ -250,6 +250,7 @@ void trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_cause 
 		  cause_names[cause], &now, point == ANY_POINT ? "any" : vmp_points[point]->name,
 		  policies, current->pid, where.cgroup, where.settings, &text);
 	va_end(args);
+	/* reason_show() sees all of the text, or none of it */
 	smp_store_release(&guard->told, true);
 	pr_warn("guard tripped, stock from now on: %s\n", guard->reason);
 	trace_guard_tripped(&where, cause, point, figure, limit, current->pid);
@@ -364,20 +365,20 @@ static bool is_short(void)
 #endif
 }
 
-static void reclaim_begins(void)
+static void reclaim_begins(void *data, VMP_RECLAIM_BEGINS)
 {
 	begun_by(current)->at = jiffies;
 	WRITE_ONCE(begun_by(current)->pid, current->pid);
 }
 
 /* Counts for the settings of who waits: 6.12 does not tell whose memory is taken. */
-static void reclaim_ends(unsigned long nr_reclaimed)
+static void reclaim_ends(void *data, VMP_RECLAIM_ENDS)
 {
 	typeof(begun[0]) *of_task = begun_by(current);
 	const struct vmp_settings *settings;
+	struct mem_cgroup *waiting;
 	const struct vmp_rule *rule;
 	struct vmp_window window;
-	struct mem_cgroup *memcg;
 	struct vmp_guard *guard;
 	unsigned int ms;
 
@@ -389,8 +390,8 @@ static void reclaim_ends(unsigned long nr_reclaimed)
 		return;
 
 	guard(rcu)();
-	memcg = mem_cgroup_from_task(current);
-	rule = vmp_rule_now(memcg, NULL);
+	waiting = mem_cgroup_from_task(current);
+	rule = vmp_rule_now(waiting, NULL);
 	guard = rule->guard;
 	settings = &rule->settings;
 	if (rule->stock)
@@ -401,7 +402,7 @@ static void reclaim_ends(unsigned long nr_reclaimed)
 		if (nr_reclaimed)
 			WRITE_ONCE(guard->stall.began, 0);
 		else
-			stalls(rule, memcg, ANY_POINT);
+			stalls(rule, waiting, ANY_POINT);
 	}
 	if (!settings->wait || !settings->window)
 		return;
@@ -412,33 +413,10 @@ static void reclaim_ends(unsigned long nr_reclaimed)
 		window = guard->window;
 	}
 	if (vmp_guard_waits(&window))
-		trip(rule, memcg, VMP_CAUSE_WAIT, ANY_POINT, window.slow, window.waits,
+		trip(rule, waiting, VMP_CAUSE_WAIT, ANY_POINT, window.slow, window.waits,
 		     "%u of %u direct reclaims in %u s took more than %u ms, the last one %u",
 		     window.slow, window.waits, settings->window, settings->wait, ms);
 }
-
-/* 7.2 tells more. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
-static void reclaim_begin(void *data, int order, gfp_t gfp_flags)
-{
-	reclaim_begins();
-}
-
-static void reclaim_end(void *data, unsigned long nr_reclaimed)
-{
-	reclaim_ends(nr_reclaimed);
-}
-#else
-static void reclaim_begin(void *data, gfp_t gfp_flags, int order, struct mem_cgroup *memcg)
-{
-	reclaim_begins();
-}
-
-static void reclaim_end(void *data, unsigned long nr_reclaimed, struct mem_cgroup *memcg)
-{
-	reclaim_ends(nr_reclaimed);
-}
-#endif
 
 /* The time up to now belongs to what is in force. With the guard's lock. */
 static void pass_time(struct vmp_guard *guard, u64 now)
@@ -470,11 +448,11 @@ static void count_kill(const struct vmp_rule *rule, struct mem_cgroup *memcg, bo
 	}
 	if (settings->window && vmp_guard_kills(&kills, &before, settings))
 		trip(rule, memcg, VMP_CAUSE_OOM, ANY_POINT, kills.nr, before.nr,
-		     "%s OOM kill: %llu in %llu ms since the policies are in force, %llu in %llu ms before",
+		     "%s OOM kill: %llu in %llu ms under the policies, %llu in %llu ms before",
 		     global ? "a global" : "an", kills.nr, kills.ms, before.nr, before.ms);
 }
 
-/* Who has found, last, that the machine has no memory left. In that alone the notifier is called. */
+/* Who has found, last, that the machine has no memory left: only then the notifier is called. */
 static struct task_struct *killer;
 
 static int machine_oom(struct notifier_block *nb, unsigned long unused, void *freed)
@@ -519,10 +497,10 @@ struct probe {
 static struct probe victim_probe = { "mark_victim", victim_marked };
 /* Those of direct reclaims are on while some policy is in force, and for a while after that. */
 static struct probe reclaim_probes[] = {
-	{ "mm_vmscan_direct_reclaim_begin", reclaim_begin },
-	{ "mm_vmscan_direct_reclaim_end", reclaim_end },
-	{ "mm_vmscan_memcg_reclaim_begin", reclaim_begin },
-	{ "mm_vmscan_memcg_reclaim_end", reclaim_end },
+	{ "mm_vmscan_direct_reclaim_begin", reclaim_begins },
+	{ "mm_vmscan_direct_reclaim_end", reclaim_ends },
+	{ "mm_vmscan_memcg_reclaim_begin", reclaim_begins },
+	{ "mm_vmscan_memcg_reclaim_end", reclaim_ends },
 };
 
 static void find_tracepoint(struct tracepoint *tp, void *data)
@@ -684,8 +662,10 @@ static int reason_show(struct seq_file *m, void *v)
 {
 	const struct vmp_file *file = m->private;
 	const struct vmp_guard *guard = &file->entry->guard;
+	/* trip() has written the text before */
+	bool told = smp_load_acquire(&guard->told);
 
-	seq_printf(m, "%s\n", smp_load_acquire(&guard->told) ? guard->reason : "none");
+	seq_printf(m, "%s\n", told ? guard->reason : "none");
 
 	return 0;
 }
@@ -725,7 +705,8 @@ void vmp_guard_clear(struct vmp_guard *guard)
 		guard->window = (struct vmp_window) {};
 		guard->stall = (struct vmp_stall) {};
 	}
-	guard->told = false;
+	WRITE_ONCE(guard->told, false);
+	/* before trip() may write the next reason */
 	smp_store_release(&guard->tripped, 0);
 }
 
