@@ -22,17 +22,24 @@ static bool machines(const struct vmp_entry *entry)
 	return !entry->rule.cgroup;
 }
 
-/* Put back what was set before. Where there is no memory for that, it is tried again. */
+/*
+ * Put back what was set before, but for policies if the guard has tripped. Where there is no memory
+ * for that, or it trips in this moment, it is tried again.
+ */
 static void end_trial(struct vmp_entry *entry)
 {
 	struct vmp_trial *trial = &entry->trial;
+	int err;
 
 	lockdep_assert_held(&vmp_control_lock);
 	if (trial->state == VMP_TRIAL_NONE)
 		return;
 	trial->state = VMP_TRIAL_ENDS;
 	trial->file = NULL;
-	if (vmp_change_all(entry, &trial->before) == -ENOMEM) {
+	if (READ_ONCE(entry->guard.tripped))
+		vmp_set_stock(&trial->before, vmp_traits());
+	err = vmp_change_all(entry, &trial->before);
+	if (err && err != -ENOENT) {
 		mod_delayed_work(system_wq, &trial->work, HZ);
 		return;
 	}

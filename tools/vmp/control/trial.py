@@ -27,18 +27,21 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5  # seconds that the module waits longer than this: it is a net
 MOST = 604800  # seconds that the module takes
 REMOTE = "nr_tlb_remote_flush"
-WIDTH = 22
 
 
 class Stopped(Exception):
-    """A signal came."""
+    """A signal came, of that number."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
 
 
 def on_signal(signum: int, _frame: object) -> None:
     """Leave through the end of the trial, once."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    raise Stopped(signal.Signals(signum).name)
+    raise Stopped(signum)
 
 
 class Lease:
@@ -182,6 +185,7 @@ class Trial:
         self.meter = meter
         self.interval = interval
         self.phases: list[Phase] = []
+        self.signal = 0  # that ended it
 
     def measure(self, name: str, seconds: float, tripped: Callable[[], bool]) -> bool:
         """Measure for that long; False: the guard has tripped meanwhile."""
@@ -242,14 +246,14 @@ def run_phases(
         control.write(wanted)
         if not trial.measure("during", args.seconds, lambda: bool(control.tripped())):
             ended = "the guard tripped"
-    except Stopped as stopped:
-        return f"{stopped} came"
-    if args.around:
-        if not ended:
-            held.last(args.around + GRACE)
-            control.write(before)
-        with suppress(Stopped):
+        if args.around:
+            if not ended:
+                held.last(args.around + GRACE)
+                control.write(before)
             trial.measure("after", args.around, lambda: False)
+    except Stopped as stopped:
+        trial.signal = stopped.signum
+        return f"{stopped} came"
     return ended
 
 
@@ -298,7 +302,7 @@ def run(args: argparse.Namespace) -> int:
     if reason:
         print("Policies are stock there until `vmscanctl clear`.", file=sys.stderr)
         return 1
-    return 128 + signal.Signals[ended.split()[0]] if ended else 0
+    return 128 + stopped if (stopped := trial.signal) else 0
 
 
 COMMAND = Command(
