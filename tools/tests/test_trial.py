@@ -5,11 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.conftest import Run
 from vmp.control.debugfs import Control
 from vmp.control.trial import Phase, Reading, pressure, progress, table
 from vmp.result.model import Result, Settings, Slice
-
-from tests.conftest import Run
 
 REASON = "cause=clamps when=2026-01-01T00:00:00 point=flush: 17 answers had to be limited"
 
