@@ -174,14 +174,17 @@ wait)
 	;;
 oom)
 	# Where nothing is known of before, the first one is one too many.
+	read_clock
+	began=$clock
 	echo batch >"$own/flush/policy"
 	kill_until_tripped
+	read_clock
 	((killed == 1)) || fail "$killed kills until it trips, and nothing is known of before"
 	has_tripped "oom : an OOM kill: 1 in "
 	is_kept
-	# Known is half a minute without one.
+	# Known is a time without one in which there could have been twenty.
 	echo 5 >"$own/guard/window"
-	pause 30
+	pause $((20 * (clock - began + 1)))
 	echo batch >"$own/flush/policy"
 	kill_until_tripped
 	((killed > 1)) || fail "one kill is no chance"
