@@ -174,17 +174,16 @@ wait)
 	;;
 oom)
 	# Where nothing is known of before, the first one is one too many.
-	read_clock
-	began=$clock
+	began=$SECONDS
 	echo batch >"$own/flush/policy"
 	kill_until_tripped
-	read_clock
+	took=$((SECONDS - began + 1))
 	((killed == 1)) || fail "$killed kills until it trips, and nothing is known of before"
 	has_tripped "oom : an OOM kill: 1 in "
 	is_kept
 	# Known is a time without one in which there could have been twenty.
 	echo 5 >"$own/guard/window"
-	pause $((20 * (clock - began + 1)))
+	pause $((20 * took))
 	echo batch >"$own/flush/policy"
 	kill_until_tripped
 	((killed > 1)) || fail "one kill is no chance"
