@@ -73,18 +73,16 @@ static void stalls_test(struct kunit *test)
 {
 	struct vmp_stall stall = {};
 
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 100, 2000));
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 1100, 2000));
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 2099, 2000));
-	KUNIT_EXPECT_TRUE(test, vmp_guard_stalls(&stall, 2100, 2000));
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 100), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 1100), 1000);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2100), 2000);
 	/* A page was reclaimed. */
 	stall.began = 0;
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 2101, 2000));
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 3100, 2000));
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2101), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 3101), 1000);
 	/* Passes don't go on. */
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 4101, 2000));
-	KUNIT_EXPECT_FALSE(test, vmp_guard_stalls(&stall, 5101, 2000));
-	KUNIT_EXPECT_TRUE(test, vmp_guard_stalls(&stall, 6101, 2000));
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 4102), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 5102), 1000);
 }
 
 static void window_test(struct kunit *test)

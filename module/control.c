@@ -137,8 +137,9 @@ static int publish(void)
  * @entry: for whom
  * @new: them
  *
- * Return: 0, -ENOENT if the cgroup has no settings any more, -EBUSY after a log line for a policy
- * where the guard has tripped, -ENOMEM, or what vmscan_policy_publish() returned.
+ * Return: 0, -ENOENT if the cgroup has no settings any more, -EBUSY after a log line while nothing
+ * is published, or for a policy where the guard has tripped, -ENOMEM, or what
+ * vmscan_policy_publish() returned.
  */
 int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new)
 {
@@ -148,6 +149,10 @@ int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new)
 	lockdep_assert_held(&vmp_control_lock);
 	if (entry->removed)
 		return -ENOENT;
+	if (!published_set()) {
+		pr_err_ratelimited("tests have the registry for themselves\n");
+		return -EBUSY;
+	}
 	if (entry->guard.tripped && !vmp_is_stock(new, vmp_traits())) {
 		pr_err_ratelimited("guard/state is tripped: write 1 to guard/clear, then set policies\n");
 		return -EBUSY;

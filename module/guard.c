@@ -157,20 +157,23 @@ bool vmp_guard_kills(const struct vmp_kills *now, const struct vmp_kills *before
 EXPORT_SYMBOL_IF_KUNIT(vmp_guard_kills);
 
 /**
- * vmp_guard_stalls() - add a fruitless pass: have there been such for too long?
+ * vmp_guard_stalls() - add a fruitless pass: since when have there been such alone?
  * @stall: those before
  * @now: in ms, not 0
- * @limit: how long they may go on, in ms
  *
- * Return: true if there have.
+ * Return: how long they have gone on, in ms.
  */
-bool vmp_guard_stalls(struct vmp_stall *stall, u64 now, unsigned int limit)
+u64 vmp_guard_stalls(struct vmp_stall *stall, u64 now)
 {
-	if (!READ_ONCE(stall->began) || now - stall->last > VMP_GUARD_PAUSE_MS)
-		WRITE_ONCE(stall->began, now);
+	/* by then, another pass may have reclaimed something */
+	u64 began = READ_ONCE(stall->began);
+
+	if (!began || now - stall->last > VMP_GUARD_PAUSE_MS)
+		began = now;
+	WRITE_ONCE(stall->began, began);
 	stall->last = now;
 
-	return now - stall->began >= limit;
+	return now - began;
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_guard_stalls);
 
@@ -317,18 +320,16 @@ static void stalls(const struct vmp_rule *rule, struct mem_cgroup *memcg, unsign
 {
 	const unsigned int limit = rule->settings.stall;
 	struct vmp_guard *guard = rule->guard;
-	u64 now = now_ms(), began;
+	u64 ms;
 
 	if (!limit)
 		return;
-	scoped_guard(raw_spinlock, &guard->lock) {
-		if (!vmp_guard_stalls(&guard->stall, now, limit))
-			return;
-		began = guard->stall.began;
-	}
-	trip(rule, memcg, VMP_CAUSE_STALL, point, now - began, limit,
-	     "no page was reclaimed for %llu ms while passes went on, %u or more", now - began,
-	     limit);
+	scoped_guard(raw_spinlock, &guard->lock)
+		ms = vmp_guard_stalls(&guard->stall, now_ms());
+	if (ms >= limit)
+		trip(rule, memcg, VMP_CAUSE_STALL, point, ms, limit,
+		     "no page was reclaimed for %llu ms while passes went on, %u or more", ms,
+		     limit);
 }
 
 /* A pass at a priority at which reclaim is urgent has reclaimed nothing of what there was. */
@@ -367,7 +368,7 @@ static bool is_short(void)
 
 static void reclaim_begins(void *data, VMP_RECLAIM_BEGINS)
 {
-	begun_by(current)->at = jiffies;
+	WRITE_ONCE(begun_by(current)->at, jiffies);
 	WRITE_ONCE(begun_by(current)->pid, current->pid);
 }
 
@@ -384,7 +385,7 @@ static void reclaim_ends(void *data, VMP_RECLAIM_ENDS)
 
 	if (READ_ONCE(of_task->pid) != current->pid)
 		return;
-	ms = jiffies_to_msecs(jiffies - of_task->at);
+	ms = jiffies_to_msecs(jiffies - READ_ONCE(of_task->at));
 	WRITE_ONCE(of_task->pid, 0);
 	if (!is_short())
 		return;

@@ -421,7 +421,7 @@ void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup
 bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills *before);
 bool vmp_guard_kills(const struct vmp_kills *now, const struct vmp_kills *before,
 		     const struct vmp_settings *settings);
-bool vmp_guard_stalls(struct vmp_stall *stall, u64 now, unsigned int limit);
+u64 vmp_guard_stalls(struct vmp_stall *stall, u64 now);
 void vmp_guard_window(struct vmp_window *window, u64 now, unsigned int seconds);
 bool vmp_guard_waits(const struct vmp_window *window);
 int vmp_guard_want(bool want);
