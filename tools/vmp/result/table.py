@@ -91,7 +91,8 @@ def void_note(result: Result) -> str:
     void = sum(piece.void for piece in result.slices)
     if not void:
         return ""
-    return f"{void} void slices are left out, each with its neighbour: the guard tripped."
+    slices = "slice is" if void == 1 else "slices are"
+    return f"{void} void {slices} left out, with the neighbour of each: the guard tripped."
 
 
 def chance_note(result: Result) -> str:
