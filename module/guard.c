@@ -585,6 +585,14 @@ int vmp_guard_want(bool want)
 	return 0;
 }
 
+/* What was seen of the policies in force. With the guard's lock. */
+static void forget(struct vmp_guard *guard)
+{
+	guard->now = (struct vmp_kills) {};
+	guard->window = (struct vmp_window) {};
+	guard->stall = (struct vmp_stall) {};
+}
+
 /**
  * vmp_guard_changed() - settings have been put in force
  * @entry: whose
@@ -598,15 +606,14 @@ void vmp_guard_changed(struct vmp_entry *entry)
 	struct vmp_guard *guard = &entry->guard;
 
 	lockdep_assert_held(&vmp_control_lock);
-	guard(raw_spinlock)(&guard->lock);
-	pass_time(guard, now_ms());
-	guard->in_force = !stock;
-	if (stock || !memcmp(&entry->tried, settings, sizeof(*settings)))
-		return;
-	entry->tried = *settings;
-	guard->now = (struct vmp_kills) {};
-	guard->window = (struct vmp_window) {};
-	guard->stall = (struct vmp_stall) {};
+	scoped_guard(raw_spinlock, &guard->lock) {
+		pass_time(guard, now_ms());
+		guard->in_force = !stock;
+		if (!stock && memcmp(&entry->tried, settings, sizeof(*settings)))
+			forget(guard);
+	}
+	if (!stock)
+		entry->tried = *settings;
 }
 
 /* Of an entry that is new. */
@@ -701,11 +708,8 @@ void vmp_guard_clear(struct vmp_guard *guard)
 {
 	/* who has tripped it is done */
 	synchronize_rcu();
-	scoped_guard(raw_spinlock, &guard->lock) {
-		guard->now = (struct vmp_kills) {};
-		guard->window = (struct vmp_window) {};
-		guard->stall = (struct vmp_stall) {};
-	}
+	scoped_guard(raw_spinlock, &guard->lock)
+		forget(guard);
 	WRITE_ONCE(guard->told, false);
 	/* before trip() may write the next reason */
 	smp_store_release(&guard->tripped, 0);

@@ -386,7 +386,7 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
 ) -> None:
     reasons = iter(["", "", "cause=oom", *[""] * 17])
     cleared = []
-    control: Any = command.Control(tmp_path)
+    control: Any = vars(command)["Control"](tmp_path)
     monkeypatch.setattr(control, "tripped", lambda: next(reasons))
     monkeypatch.setattr(control, "clear", lambda: cleared.append(1))
     assert run_ab(20, Failure("")) == 0
