@@ -6,7 +6,7 @@
  *
  * An entry pins nothing. When its cgroup is removed it holds for nothing any more, since the
  * serial number that it is found by is never used again, and goes with the next change of a
- * setting, or when its path is read.
+ * setting, or when its path is read. So does one that a trial was to have alone.
  */
 #include <linux/cgroup.h>
 #include <linux/cleanup.h>
@@ -66,7 +66,7 @@ static struct cgroup_subsys_state *css_of(const struct vmp_entry *entry)
 
 static bool is_gone(const struct vmp_entry *entry, u64 id)
 {
-	struct cgroup_subsys_state *css = css_of(entry);
+	struct cgroup_subsys_state *css = entry->over ? ERR_PTR(-ENOENT) : css_of(entry);
 
 	if (IS_ERR(css))
 		return true;
@@ -83,6 +83,7 @@ static bool has_id(const struct vmp_entry *entry, u64 id)
 static void free_entry(struct vmp_entry *entry)
 {
 	debugfs_remove(entry->dir);
+	vmp_trial_exit_entry(entry);
 	free_percpu(entry->rule.stats);
 	kfree(entry);
 }
@@ -155,6 +156,8 @@ static int add_css(struct cgroup_subsys_state *css, u64 id)
 		return -ENOMEM;
 	entry->rule.serial = css->serial_nr;
 	entry->rule.cgroup = id;
+	vmp_guard_init_entry(entry);
+	vmp_trial_init_entry(entry);
 	entry->rule.stats = alloc_percpu(struct vmp_stats);
 	err = entry->rule.stats ? vmp_control_add(entry, mem_cgroup_from_css(css)) : -ENOMEM;
 	if (err) {

@@ -16,6 +16,15 @@
 #define VMP_IMPORT_NS(ns)	MODULE_IMPORT_NS(#ns)
 #endif
 
+/* What the tracepoints of a direct reclaim's begin and end tell; 7.2 adds whose memory it takes. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define VMP_RECLAIM_BEGINS	int order, gfp_t gfp_flags
+#define VMP_RECLAIM_ENDS	unsigned long nr_reclaimed
+#else
+#define VMP_RECLAIM_BEGINS	gfp_t gfp_flags, int order, struct mem_cgroup *memcg
+#define VMP_RECLAIM_ENDS	unsigned long nr_reclaimed, struct mem_cgroup *memcg
+#endif
+
 /*
  * Weak: where the kernel that the module is loaded into has no hooks, these
  * are NULL instead of an unknown symbol, and the module can say what is missing.

@@ -16,16 +16,20 @@
 #include "trace.h"
 
 static DEFINE_PER_CPU(struct vmp_stats, machine_stats);
-static struct vmp_entry machine = { .rule.stats = &machine_stats };
+static struct vmp_entry machine = {
+	.rule.stats = &machine_stats,
+	.rule.guard = &machine.guard,
+	.rule.stock = true,	/* while nothing is published */
+};
 
-/* Protects the entries but for their directories and files. */
-static DEFINE_MUTEX(control_lock);
-static LIST_HEAD(entries);
+/* Protects the entries but for their directories, files and guards. */
+DEFINE_MUTEX(vmp_control_lock);
+LIST_HEAD(vmp_entries);
 static struct vmp_set __rcu *published;
 static u32 set_number;		/* of the newest set */
 
 #define published_set() \
-	rcu_dereference_protected(published, lockdep_is_held(&control_lock))
+	rcu_dereference_protected(published, lockdep_is_held(&vmp_control_lock))
 
 /**
  * vmp_rule_now() - whose settings hold for a memory cgroup, where no context leads to a set?
@@ -43,6 +47,17 @@ const struct vmp_rule *vmp_rule_now(struct mem_cgroup *memcg, u32 *set)
 		*set = now ? now->number : 0;
 
 	return now ? vmp_find_rule(now, memcg) : &machine.rule;
+}
+
+/* The set in force, or NULL. In an RCU read-side section. */
+const struct vmp_set *vmp_set_now(void)
+{
+	return rcu_dereference(published);
+}
+
+u32 vmp_set_number(void)
+{
+	return READ_ONCE(set_number);
 }
 
 /* No reclaimer uses what @new doesn't have of @old: end what it left to do. */
@@ -79,12 +94,26 @@ static void trace_switches(const struct vmp_entry *entry, const struct vmp_setti
 	}
 }
 
+static bool all_stock(void)
+{
+	const struct vmp_entry *entry;
+
+	list_for_each_entry(entry, &vmp_entries, list)
+		if (!vmp_is_stock(&entry->rule.settings, vmp_traits()))
+			return false;
+
+	return true;
+}
+
 /* Put the settings of all entries in force, from nothing or in place of what there is. */
 static int publish(void)
 {
-	struct vmp_set *old = published_set(), *new = vmp_make_set(&entries, set_number + 1);
-	int err;
+	struct vmp_set *old = published_set(), *new;
+	int err = vmp_guard_want(!all_stock());
 
+	if (err)
+		return err;
+	new = vmp_make_set(&vmp_entries, set_number + 1);
 	if (!new)
 		return -ENOMEM;
 
@@ -103,16 +132,31 @@ static int publish(void)
 	return 0;
 }
 
-static int change(struct vmp_entry *entry, const struct vmp_settings *new)
+/**
+ * vmp_change_all() - put other settings in force
+ * @entry: for whom
+ * @new: them
+ *
+ * Return: 0, -ENOENT if the cgroup has no settings any more, -EBUSY after a log line while nothing
+ * is published, or for a policy where the guard has tripped, -ENOMEM, or what
+ * vmscan_policy_publish() returned.
+ */
+int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new)
 {
 	const struct vmp_settings old = entry->rule.settings;
 	int err;
 
+	lockdep_assert_held(&vmp_control_lock);
 	if (entry->removed)
 		return -ENOENT;
-	/* Tests have the registry for themselves. */
-	if (!published_set())
+	if (!published_set()) {
+		pr_err_ratelimited("tests have the registry for themselves\n");
 		return -EBUSY;
+	}
+	if (entry->guard.tripped && !vmp_is_stock(new, vmp_traits())) {
+		pr_err_ratelimited("guard/state is tripped: write 1 to guard/clear, then set policies\n");
+		return -EBUSY;
+	}
 
 	trace_switches(entry, &old, new, set_number + 1);
 	entry->rule.settings = *new;
@@ -123,6 +167,7 @@ static int change(struct vmp_entry *entry, const struct vmp_settings *new)
 		return err;
 	}
 	retire(&old, new);
+	vmp_guard_changed(entry);
 	vmp_cgroups_changed();
 
 	return 0;
@@ -141,11 +186,65 @@ int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value)
 {
 	struct vmp_settings new;
 
-	guard(mutex)(&control_lock);
+	guard(mutex)(&vmp_control_lock);
 	new = entry->rule.settings;
 	*(unsigned int *)((void *)&new + setting) = value;
 
-	return change(entry, &new);
+	return vmp_change_all(entry, &new);
+}
+
+/* The guard of an entry has tripped: a trial is over, and the policies are stock. */
+static int tear_down(struct vmp_entry *entry)
+{
+	struct vmp_settings new = entry->rule.settings;
+
+	if (entry->trial.state != VMP_TRIAL_NONE)
+		new = entry->trial.before;
+	entry->trial.state = VMP_TRIAL_NONE;
+	entry->trial.file = NULL;
+	vmp_set_stock(&new, vmp_traits());
+
+	return memcmp(&new, &entry->rule.settings, sizeof(new)) ? vmp_change_all(entry, &new) : 0;
+}
+
+/**
+ * vmp_control_teardown() - set to stock, for good, what acts stock since a guard has tripped
+ *
+ * Return: 0, or the error of an entry that is left as it is.
+ */
+int vmp_control_teardown(void)
+{
+	struct vmp_entry *entry;
+	int err = 0;
+
+	guard(mutex)(&vmp_control_lock);
+	if (!published_set())
+		return 0;
+	list_for_each_entry(entry, &vmp_entries, list)
+		if (READ_ONCE(entry->guard.tripped))
+			err = tear_down(entry) ?: err;
+
+	return err;
+}
+
+/**
+ * vmp_control_clear() - forget why a guard has tripped, and allow policies again
+ * @entry: whose
+ *
+ * Return: 0, or what vmp_change_all() returned.
+ */
+int vmp_control_clear(struct vmp_entry *entry)
+{
+	int err;
+
+	guard(mutex)(&vmp_control_lock);
+	if (!READ_ONCE(entry->guard.tripped))
+		return 0;
+	err = tear_down(entry);
+	if (!err)
+		vmp_guard_clear(&entry->guard);
+
+	return err;
 }
 
 #ifdef CONFIG_MEMCG
@@ -163,10 +262,10 @@ int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg)
 	unsigned int nr = 0;
 	int err;
 
-	guard(mutex)(&control_lock);
+	guard(mutex)(&vmp_control_lock);
 	if (!published_set())
 		return -EBUSY;
-	list_for_each_entry(other, &entries, list) {
+	list_for_each_entry(other, &vmp_entries, list) {
 		if (other->rule.serial == entry->rule.serial)
 			return -EEXIST;
 		nr++;
@@ -175,10 +274,12 @@ int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg)
 		return -ENOSPC;
 
 	entry->rule.settings = vmp_find_rule(published_set(), memcg)->settings;
-	list_add_tail(&entry->list, &entries);
+	list_add_tail(&entry->list, &vmp_entries);
 	err = publish();
 	if (err)
 		list_del(&entry->list);
+	else
+		vmp_guard_changed(entry);
 
 	return err;
 }
@@ -198,8 +299,8 @@ int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u
 	struct vmp_entry *entry, *next;
 	int err;
 
-	guard(mutex)(&control_lock);
-	list_for_each_entry_safe(entry, next, &entries, list)
+	guard(mutex)(&vmp_control_lock);
+	list_for_each_entry_safe(entry, next, &vmp_entries, list)
 		if (entry != &machine && is_gone(entry, id))
 			list_move_tail(&entry->list, gone);
 	if (list_empty(gone))
@@ -207,7 +308,7 @@ int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u
 
 	err = published_set() ? publish() : 0;
 	if (err) {
-		list_splice_tail_init(gone, &entries);
+		list_splice_tail_init(gone, &vmp_entries);
 		return err;
 	}
 	list_for_each_entry(entry, gone, list) {
@@ -230,14 +331,14 @@ void vmp_control_detach(void)
 	struct vmp_set *old;
 	struct vmp_entry *entry;
 
-	guard(mutex)(&control_lock);
+	guard(mutex)(&vmp_control_lock);
 	old = published_set();
 	if (!old)
 		return;
 	rcu_assign_pointer(published, NULL);
 	vmscan_policy_publish(&old->ops, NULL);
 	vmp_free_set(old);
-	list_for_each_entry(entry, &entries, list)
+	list_for_each_entry(entry, &vmp_entries, list)
 		retire(&entry->rule.settings, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_detach);
@@ -249,7 +350,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_control_detach);
  */
 int vmp_control_attach(void)
 {
-	guard(mutex)(&control_lock);
+	guard(mutex)(&vmp_control_lock);
 
 	return published_set() ? 0 : publish();
 }
@@ -305,7 +406,7 @@ static int in_effect_show(struct seq_file *m, void *v)
 	unsigned int point = point_of(file), needs = vmp_points[point]->needs;
 	struct vmp_settings settings;
 
-	scoped_guard(mutex, &control_lock)
+	scoped_guard(mutex, &vmp_control_lock)
 		settings = file->entry->rule.settings;
 	if (vmp_in_effect(&settings, point, vmp_traits()))
 		seq_puts(m, "yes\n");
@@ -333,7 +434,7 @@ static int profile_show(struct seq_file *m, void *v)
 	const struct vmp_file *file = m->private;
 	struct vmp_settings settings;
 
-	scoped_guard(mutex, &control_lock)
+	scoped_guard(mutex, &vmp_control_lock)
 		settings = file->entry->rule.settings;
 	vmp_show_names(m, vmp_profile_names, vmp_nr_profiles,
 		       vmp_find_profile(&settings, vmp_traits()));
@@ -357,11 +458,11 @@ static ssize_t profile_write(struct file *file, const char __user *ubuf,
 	if (profile < 0)
 		return profile;
 
-	guard(mutex)(&control_lock);
+	guard(mutex)(&vmp_control_lock);
 	new = to->entry->rule.settings;
 	vmp_set_profile(&new, profile, vmp_traits());
 
-	return change(to->entry, &new) ?: count;
+	return vmp_change_all(to->entry, &new) ?: count;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(profile);
 
@@ -438,6 +539,8 @@ void vmp_create_settings(struct vmp_entry *entry)
 	unsigned int i;
 
 	vmp_create_file(entry, entry->dir, "profile", 0644, NULL, &profile_fops);
+	vmp_trial_create(entry);
+	vmp_guard_create(entry);
 	for (i = 0; i < VMP_NR_POINTS; i++)
 		if (vmp_point_exists(vmp_points[i], vmp_traits()))
 			create_point(entry, &vmp_points[i]);
@@ -446,8 +549,8 @@ void vmp_create_settings(struct vmp_entry *entry)
 /**
  * vmp_control_init() - register with the kernel, all points stock
  *
- * Return: 0, -EOPNOTSUPP after a log line on a kernel without the hooks, or what
- * vmscan_policy_publish() returned.
+ * Return: 0, -EOPNOTSUPP after a log line on a kernel without the hooks, or what vmp_guard_init()
+ * or vmscan_policy_publish() returned.
  */
 int vmp_control_init(void)
 {
@@ -459,10 +562,16 @@ int vmp_control_init(void)
 	}
 
 	machine.rule.settings = vmp_default_settings(vmp_traits());
-	list_add(&machine.list, &entries);
-	err = vmp_control_attach();
+	list_add(&machine.list, &vmp_entries);
+	vmp_trial_init_entry(&machine);
+	err = vmp_guard_init(&machine);
 	if (err)
 		return err;
+	err = vmp_control_attach();
+	if (err) {
+		vmp_guard_exit();
+		return err;
+	}
 
 	machine.dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
 	debugfs_create_file("abi", 0444, machine.dir, NULL, &abi_fops);
@@ -477,6 +586,8 @@ int vmp_control_init(void)
 void vmp_control_exit(void)
 {
 	vmp_control_detach();
+	vmp_trial_exit_entry(&machine);
+	vmp_guard_exit();
 	vmp_cgroups_exit();
 	debugfs_remove(machine.dir);
 }

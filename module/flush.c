@@ -10,6 +10,7 @@
 
 #include "internal.h"
 #include "trace.h"
+#include "watch.h"
 
 static const char *const stat_names[VMP_NR_FLUSH_STATS] = {
 	[VMP_FLUSH_DEFERRED] = "deferred",
@@ -22,12 +23,20 @@ static const char *const stat_names[VMP_NR_FLUSH_STATS] = {
 
 static unsigned int flush_group(const struct vmscan_call *call)
 {
-	const struct vmp_settings *settings = &vmp_rule(call)->settings;
+	const struct vmp_rule *rule = vmp_rule(call);
+	const struct vmp_settings *settings = &rule->settings;
+	unsigned int folios;
 
 	if (settings->policy[VMP_POINT_FLUSH] == VMP_FLUSH_STOCK)
 		return 0;
 
-	return settings->max_folios | (settings->span ? VMSCAN_FLUSH_SPAN : 0);
+	if (!call->ops->next_step)
+		vmp_guard_pass_begins();
+	CLASS(vmp_watch, watch)(rule, call->memcg, VMP_POINT_FLUSH);
+	folios = settings->max_folios;
+	vmp_watch_answer(&watch, folios, folios > VMSCAN_FLUSH_MAX_FOLIOS);
+
+	return folios | (settings->span ? VMSCAN_FLUSH_SPAN : 0);
 }
 
 static struct vmp_where group_where(const struct vmscan_group *group, const struct vmp_rule *rule)

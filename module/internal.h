@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -119,12 +120,40 @@ struct vmp_file {
 	const void *item;
 };
 
-#define VMP_MAX_FILES	32
+#define VMP_MAX_FILES	48
+
+enum vmp_trial_state {
+	VMP_TRIAL_NONE,
+	VMP_TRIAL_RUNS,
+	VMP_TRIAL_ENDS,		/* had there been memory, it would have */
+};
+
+/**
+ * struct vmp_trial - a trial of settings
+ * @state: whether there is one
+ * @file: the open file that it is bound to
+ * @before: the settings that come back
+ * @remove: instead, the cgroup is to have none of its own any more
+ * @ends: when it ends, in jiffies
+ * @work: ends it
+ */
+struct vmp_trial {
+	enum vmp_trial_state state;
+	struct file *file;
+	struct vmp_settings before;
+	bool remove;
+	unsigned long ends;
+	struct delayed_work work;
+};
 
 /**
  * struct vmp_entry - who has settings: the machine, or a memory cgroup
  * @list: the other ones; the machine's is the first
  * @rule: the settings and counters in force, which go into each set that is published
+ * @guard: the guard of these settings
+ * @tried: the settings, not all stock, that were in force last
+ * @trial: a trial of them
+ * @over: a trial is, for which alone there are settings
  * @removed: no set has it any more
  * @dir: its directory
  * @nr_files: number of @files
@@ -133,6 +162,10 @@ struct vmp_file {
 struct vmp_entry {
 	struct list_head list;
 	struct vmp_rule rule;
+	struct vmp_guard guard;
+	struct vmp_settings tried;
+	struct vmp_trial trial;
+	bool over;
 	bool removed;
 	struct dentry *dir;
 	unsigned int nr_files;
@@ -164,6 +197,8 @@ bool vmp_point_exists(const struct vmp_point *point, unsigned long traits);
 struct vmp_shown vmp_shown_policies(const struct vmp_point *point, unsigned long traits);
 void vmp_set_profile(struct vmp_settings *settings, unsigned int profile, unsigned long traits);
 unsigned int vmp_find_profile(const struct vmp_settings *settings, unsigned long traits);
+void vmp_set_stock(struct vmp_settings *settings, unsigned long traits);
+bool vmp_is_stock(const struct vmp_settings *settings, unsigned long traits);
 struct vmp_settings vmp_default_settings(unsigned long traits);
 bool vmp_in_effect(const struct vmp_settings *settings, enum vmp_point_id point,
 		   unsigned long traits);
@@ -171,7 +206,7 @@ bool vmp_policy_ends(const struct vmp_settings *old, const struct vmp_settings *
 		     enum vmp_point_id point, unsigned long traits);
 
 /* set.c */
-struct vmp_set *vmp_make_set(const struct list_head *entries, u32 number);
+struct vmp_set *vmp_make_set(struct list_head *entries, u32 number);
 void vmp_free_set(struct vmp_set *set);
 
 /* flush.c */
@@ -382,9 +417,37 @@ void vmp_throttle_untrace(void);
 void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup *memcg, int nid,
 			 u32 reason, u32 us);
 
+/* guard.c */
+bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills *before);
+bool vmp_guard_kills(const struct vmp_kills *now, const struct vmp_kills *before,
+		     const struct vmp_settings *settings);
+u64 vmp_guard_stalls(struct vmp_stall *stall, u64 now);
+void vmp_guard_window(struct vmp_window *window, u64 now, unsigned int seconds);
+bool vmp_guard_waits(const struct vmp_window *window);
+int vmp_guard_want(bool want);
+void vmp_guard_changed(struct vmp_entry *entry);
+void vmp_guard_clear(struct vmp_guard *guard);
+void vmp_guard_create(struct vmp_entry *entry);
+void vmp_guard_init_entry(struct vmp_entry *entry);
+int vmp_guard_init(struct vmp_entry *machine);
+void vmp_guard_exit(void);
+
+/* trial.c */
+void vmp_trial_create(struct vmp_entry *entry);
+void vmp_trial_init_entry(struct vmp_entry *entry);
+void vmp_trial_exit_entry(struct vmp_entry *entry);
+
 /* control.c */
+extern struct mutex vmp_control_lock;
+extern struct list_head vmp_entries;
+
 const struct vmp_rule *vmp_rule_now(struct mem_cgroup *memcg, u32 *set);
+const struct vmp_set *vmp_set_now(void);
+u32 vmp_set_number(void);
+int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new);
 int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value);
+int vmp_control_teardown(void);
+int vmp_control_clear(struct vmp_entry *entry);
 int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg);
 int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u64 id,
 		       struct list_head *gone);

@@ -66,7 +66,8 @@ static const unsigned int profiles[NR_PROFILES][VMP_NR_POINTS] = {
  * max_folios: a reclaim call of the multi-gen LRU takes 64 folios at most, so a larger number
  * only matters to MADV_PAGEOUT and the classic LRU, whose calls make two groups then; see
  * docs/history/results.md for how sizes compare. batch: MIN_LRU_BATCH, as in the stock loop.
- * floor: by measurement, see docs/results/scan-floor.md.
+ * floor: by measurement, see docs/results/scan-floor.md. Those of the guard: far beyond what any
+ * policy here does, on a busy host, too.
  */
 static const struct vmp_settings defaults = {
 	.max_folios = 64,
@@ -77,6 +78,11 @@ static const struct vmp_settings defaults = {
 	.kinds = BIT(VMSCAN_LAZYFREE) | BIT(VMSCAN_ANON) | BIT(VMSCAN_FILE),
 	.unmap_ptes = PTRS_PER_PTE,
 	.young_ptes = PTRS_PER_PTE,
+	.window = 60,
+	.stall = 10000,
+	.wait = 5000,
+	.callback = 100,
+	.clamps = 16,
 };
 
 /**
@@ -152,15 +158,41 @@ unsigned int vmp_find_profile(const struct vmp_settings *settings, unsigned long
 	return i;
 }
 
+/* Choose stock at all points. */
+void vmp_set_stock(struct vmp_settings *settings, unsigned long traits)
+{
+	vmp_set_profile(settings, PROFILE_STOCK, traits);
+}
+
+/**
+ * vmp_is_stock() - does no policy decide anything?
+ * @settings: the policies
+ * @traits: the kernel's
+ *
+ * Return: true if so: an aging policy without a loop that asks it may be another than stock's.
+ */
+bool vmp_is_stock(const struct vmp_settings *settings, unsigned long traits)
+{
+	unsigned int i;
+
+	for (i = 0; i < VMP_NR_POINTS; i++)
+		if (i != VMP_POINT_AGING && settings->policy[i])
+			return false;
+
+	return !vmp_scan_walks(VMP_SCAN_STOCK, settings->policy[VMP_POINT_AGING], traits);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_is_stock);
+
 /* What the machine begins with. */
 struct vmp_settings vmp_default_settings(unsigned long traits)
 {
 	struct vmp_settings settings = defaults;
 
-	vmp_set_profile(&settings, PROFILE_STOCK, traits);
+	vmp_set_stock(&settings, traits);
 
 	return settings;
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_default_settings);
 
 /**
  * vmp_in_effect() - is the policy of a point in effect?

@@ -13,6 +13,7 @@
 
 #include "internal.h"
 #include "trace.h"
+#include "watch.h"
 
 static const char *const stat_names[VMP_NR_RMAP_STATS] = {
 	[VMP_RMAP_FOLIOS] = "folios",
@@ -29,22 +30,36 @@ static const char *const kind_names[] = {
 	[VMSCAN_FILE] = "file",
 };
 
+/* The kernel goes by runs of entries of one page table. */
+static unsigned int answer(const struct vmscan_walk *walk, const struct vmp_rule *rule,
+			   enum vmp_point_id point, unsigned int nr_ptes)
+{
+	CLASS(vmp_watch, watch)(rule, walk->memcg, point);
+	vmp_watch_answer(&watch, nr_ptes, nr_ptes > PTRS_PER_PTE);
+
+	return nr_ptes;
+}
+
 static unsigned int unmap_ptes(const struct vmscan_walk *walk)
 {
-	const struct vmp_settings *settings = &vmp_rule(walk)->settings;
+	const struct vmp_rule *rule = vmp_rule(walk);
+	const struct vmp_settings *settings = &rule->settings;
 
 	if (settings->policy[VMP_POINT_UNMAP] == VMP_RMAP_STOCK ||
 	    !(settings->kinds & BIT(walk->kind)))
 		return 0;
 
-	return settings->unmap_ptes;
+	return answer(walk, rule, VMP_POINT_UNMAP, settings->unmap_ptes);
 }
 
 static unsigned int young_ptes(const struct vmscan_walk *walk)
 {
-	const struct vmp_settings *settings = &vmp_rule(walk)->settings;
+	const struct vmp_rule *rule = vmp_rule(walk);
 
-	return settings->policy[VMP_POINT_YOUNG] == VMP_RMAP_STOCK ? 0 : settings->young_ptes;
+	if (rule->settings.policy[VMP_POINT_YOUNG] == VMP_RMAP_STOCK)
+		return 0;
+
+	return answer(walk, rule, VMP_POINT_YOUNG, rule->settings.young_ptes);
 }
 
 static void trace_walk(const struct vmscan_walk *walk, const struct vmp_rule *rule)

@@ -19,6 +19,7 @@
 
 #include "internal.h"
 #include "trace.h"
+#include "watch.h"
 
 /* Pages of an eviction batch of the loop that stands in for stock: MIN_LRU_BATCH. */
 #define STOCK_BATCH	64
@@ -233,6 +234,18 @@ static void take_result(const struct vmp_rule *rule, const struct vmscan_pass *p
 		note_aged(pass, note);
 }
 
+/* Does the kernel limit a step, or not know it? */
+static bool is_clamped(u64 step)
+{
+	unsigned int action = VMSCAN_STEP_ACTION(step);
+
+	if (action != VMSCAN_EVICT)
+		return action > VMSCAN_AGE;
+
+	return !in_range(VMSCAN_STEP_MOVE(step), 1, VMSCAN_MAX_BATCH) ||
+	       !in_range(VMSCAN_STEP_TAKE(step), 1, VMSCAN_MAX_BATCH);
+}
+
 static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
@@ -240,9 +253,12 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 	enum vmp_scan scan = rule->settings.policy[VMP_POINT_SCAN];
 	struct vmp_decision decision;
 
+	if (pass->last == VMSCAN_STOCK)
+		vmp_guard_pass_begins();
 	if (!vmp_scan_walks(scan, rule->settings.policy[VMP_POINT_AGING], vmp_traits()))
 		return VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
 
+	CLASS(vmp_watch, watch)(rule, pass->memcg, VMP_POINT_SCAN);
 	take_result(rule, pass, note);
 	decision = vmp_scan_decide(&rule->settings, pass, note, mem_cgroup_online(pass->memcg));
 	if (pass->last == VMSCAN_STOCK)
@@ -251,6 +267,7 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 		note_aged(pass, note);
 	note->scan = scan;
 	note->budget = min(decision.budget, U32_MAX);
+	vmp_watch_answer(&watch, decision.step, is_clamped(decision.step));
 
 	return decision.step;
 }
@@ -270,6 +287,7 @@ static bool pass_ended(const struct vmscan_pass *pass, struct vmscan_note *words
 		decision.end = VMP_END_NOTHING;
 	count_pass(rule, pass, decision.budget, decision.end);
 	trace_end(pass, rule, decision.budget, decision.end);
+	vmp_watch_pass(rule, pass);
 
 	return note->aged;
 }

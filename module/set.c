@@ -23,14 +23,14 @@ static bool make_table(struct vmp_set *set)
 {
 	unsigned int i;
 
-	if (set->nr_rules == 1)
+	if (set->nr_rules == 2)
 		return true;
 
-	set->bits = order_base_2(set->nr_rules) + 1;
+	set->bits = order_base_2(set->nr_rules);
 	set->places = kvcalloc(BIT(set->bits), sizeof(*set->places), GFP_KERNEL);
 	if (!set->places)
 		return false;
-	for (i = 1; i < set->nr_rules; i++)
+	for (i = 2; i < set->nr_rules; i += 2)
 		place(set, &set->rules[i]);
 
 	return true;
@@ -42,6 +42,21 @@ static bool make_table(struct vmp_set *set)
 }
 #endif
 
+/* That of an entry, and what holds once its guard has tripped. */
+static void add_rules(struct vmp_set *set, struct vmp_rule *rule, struct vmp_entry *entry)
+{
+	unsigned int point;
+
+	rule[0] = entry->rule;
+	rule[0].guard = &entry->guard;
+	rule[0].stock = vmp_is_stock(&rule->settings, vmp_traits());
+	rule[1] = rule[0];
+	rule[1].stock = true;
+	vmp_set_stock(&rule[1].settings, vmp_traits());
+	for (point = 0; point < VMP_NR_POINTS; point++)
+		vmp_points[point]->fill(&set->ops, &rule->settings);
+}
+
 /**
  * vmp_make_set() - make a set of what is set
  * @entries: the entries, the machine's first
@@ -51,10 +66,10 @@ static bool make_table(struct vmp_set *set)
  *
  * Return: the set, NULL when there is no memory.
  */
-struct vmp_set *vmp_make_set(const struct list_head *entries, u32 number)
+struct vmp_set *vmp_make_set(struct list_head *entries, u32 number)
 {
-	unsigned int nr = list_count_nodes((struct list_head *)entries), i = 0, point;
-	const struct vmp_entry *entry;
+	unsigned int nr = 2 * list_count_nodes(entries), i = 0;
+	struct vmp_entry *entry;
 	struct vmp_set *set;
 
 	set = kvzalloc(struct_size(set, rules, nr), GFP_KERNEL);
@@ -67,9 +82,8 @@ struct vmp_set *vmp_make_set(const struct list_head *entries, u32 number)
 	set->number = number;
 	set->nr_rules = nr;
 	list_for_each_entry(entry, entries, list) {
-		set->rules[i++] = entry->rule;
-		for (point = 0; point < VMP_NR_POINTS; point++)
-			vmp_points[point]->fill(&set->ops, &entry->rule.settings);
+		add_rules(set, &set->rules[i], entry);
+		i += 2;
 	}
 	if (!make_table(set)) {
 		kvfree(set);

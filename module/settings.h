@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 #include "compat.h"
+#include "guard.h"
 
 /* The policy points, in the order in which profiles and trace events number them. */
 enum vmp_point_id {
@@ -73,6 +74,13 @@ enum vmp_dirty_gen {
  * @kinds: bits of enum vmscan_kind: the folios that unmap=batch is for
  * @unmap_ptes: entries that it unmaps at once, at most
  * @young_ptes: entries that young=batch looks at in one step, at most
+ * @unguarded: the guard is off
+ * @window: seconds that the guard counts in, and after which an OOM kill is no policy's
+ * @stall: ms without a page reclaimed that it takes
+ * @wait: ms of a direct reclaim that are not long yet
+ * @callback: ms of CPU time that the callbacks of a pass may take
+ * @clamps: answers of a window that may be beyond what the kernel takes
+ * @strict: the first OOM kill is one too many
  */
 struct vmp_settings {
 	unsigned int policy[VMP_NR_POINTS];
@@ -84,6 +92,13 @@ struct vmp_settings {
 	unsigned int kinds;
 	unsigned int unmap_ptes;
 	unsigned int young_ptes;
+	unsigned int unguarded;
+	unsigned int window;
+	unsigned int stall;
+	unsigned int wait;
+	unsigned int callback;
+	unsigned int clamps;
+	unsigned int strict;
 };
 
 struct vmp_stats;
@@ -93,12 +108,16 @@ struct vmp_stats;
  * @serial: serial number of its memcg's css, which is never used again; 0 for the machine's
  * @cgroup: id of the cgroup; 0 for the machine's
  * @stats: counts what is decided by it
+ * @guard: watches them
+ * @stock: none of their policies decides anything
  * @settings: them
  */
 struct vmp_rule {
 	u64 serial;
 	u64 cgroup;
 	struct vmp_stats __percpu *stats;
+	struct vmp_guard *guard;
+	bool stock;
 	struct vmp_settings settings;
 };
 
@@ -115,7 +134,7 @@ struct vmp_place {
  * @bits: its hash table has so many bits; 0 if there is but the machine's rule
  * @places: the table: a rule has the place of its serial number's hash, or the next free one
  * @nr_rules: number of @rules
- * @rules: the rules, the machine's first
+ * @rules: the rules, the machine's first; behind each is what holds once its guard has tripped
  */
 struct vmp_set {
 	struct vmscan_policy_ops ops;
@@ -127,6 +146,12 @@ struct vmp_set {
 };
 
 #define to_vmp_set(set)	container_of(set, struct vmp_set, ops)
+
+/* Of the rules of a set, this one or that behind it. */
+static inline const struct vmp_rule *vmp_unless_tripped(const struct vmp_rule *rule)
+{
+	return unlikely(READ_ONCE(rule->guard->tripped)) ? rule + 1 : rule;
+}
 
 #ifdef CONFIG_MEMCG
 static inline const struct vmp_rule *vmp_rule_of(const struct vmp_set *set, u64 serial)
@@ -144,7 +169,8 @@ static inline const struct vmp_rule *vmp_rule_of(const struct vmp_set *set, u64 
  * @set: the set in force
  * @memcg: the memory cgroup, NULL for the machine
  *
- * Return: its own rule, else that of the nearest ancestor which has one, else the machine's.
+ * Return: its own rule, else that of the nearest ancestor which has one, else the machine's; with
+ * stock policies if its guard has tripped.
  */
 static inline const struct vmp_rule *vmp_find_rule(const struct vmp_set *set,
 						   struct mem_cgroup *memcg)
@@ -152,21 +178,21 @@ static inline const struct vmp_rule *vmp_find_rule(const struct vmp_set *set,
 	const struct vmp_rule *rule;
 
 	if (likely(!set->bits))
-		return set->rules;
+		return vmp_unless_tripped(set->rules);
 
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {
 		rule = vmp_rule_of(set, memcg->css.serial_nr);
 		if (rule)
-			return rule;
+			return vmp_unless_tripped(rule);
 	}
 
-	return set->rules;
+	return vmp_unless_tripped(set->rules);
 }
 #else
 static inline const struct vmp_rule *vmp_find_rule(const struct vmp_set *set,
 						   struct mem_cgroup *memcg)
 {
-	return set->rules;
+	return vmp_unless_tripped(set->rules);
 }
 #endif
 

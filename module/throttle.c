@@ -21,6 +21,7 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "watch.h"
 
 static const char *const stat_names[VMP_NR_THROTTLE_STATS] = {
 	[VMP_THROTTLE_EVENTS + VMSCAN_THROTTLE_WRITEBACK] = "writeback",
@@ -147,6 +148,7 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 				   round->root_reclaim))
 		return 0;
 
+	CLASS(vmp_watch, watch)(rule, round->memcg, VMP_POINT_THROTTLE);
 	if (round->kswapd)
 		vmp_throttle_count(&fruitless[round->nid], round, to_vmp_set(round->ops)->number);
 	flags = vmp_throttle_decide(round, &fruitless[round->nid]);
@@ -154,6 +156,8 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 		  !!(flags & VMSCAN_MARK_WRITEBACK));
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_CONGESTED],
 		  !!(flags & VMSCAN_MARK_CONGESTED));
+	vmp_watch_answer(&watch, flags, flags & ~(VMSCAN_MARK_WRITEBACK | VMSCAN_MARK_CONGESTED |
+						  VMSCAN_SLEEP_WRITEBACK | VMSCAN_SLEEP_CONGESTED));
 
 	return flags;
 }

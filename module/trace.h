@@ -68,6 +68,18 @@
 	{ VMP_POINT_UNMAP, "unmap" }, \
 	{ VMP_POINT_YOUNG, "young" }
 
+#define CAUSES \
+	{ VMP_CAUSE_OOM, "oom" }, \
+	{ VMP_CAUSE_STALL, "stall" }, \
+	{ VMP_CAUSE_WAIT, "wait" }, \
+	{ VMP_CAUSE_CALLBACK, "callback" }, \
+	{ VMP_CAUSE_CLAMPS, "clamps" }
+
+TRACE_DEFINE_ENUM(VMP_CAUSE_OOM);
+TRACE_DEFINE_ENUM(VMP_CAUSE_STALL);
+TRACE_DEFINE_ENUM(VMP_CAUSE_WAIT);
+TRACE_DEFINE_ENUM(VMP_CAUSE_CALLBACK);
+TRACE_DEFINE_ENUM(VMP_CAUSE_CLAMPS);
 TRACE_DEFINE_ENUM(VMP_POINT_FLUSH);
 TRACE_DEFINE_ENUM(VMP_POINT_SCAN);
 TRACE_DEFINE_ENUM(VMP_POINT_AGING);
@@ -75,6 +87,7 @@ TRACE_DEFINE_ENUM(VMP_POINT_WRITEBACK);
 TRACE_DEFINE_ENUM(VMP_POINT_THROTTLE);
 TRACE_DEFINE_ENUM(VMP_POINT_UNMAP);
 TRACE_DEFINE_ENUM(VMP_POINT_YOUNG);
+TRACE_DEFINE_ENUM(VMP_NR_POINTS);
 TRACE_DEFINE_ENUM(VMP_END_BUDGET);
 TRACE_DEFINE_ENUM(VMP_END_NOTHING);
 TRACE_DEFINE_ENUM(VMP_END_BELOW_MIN);
@@ -444,6 +457,40 @@ TRACE_EVENT(policy_switch,
 		  __print_symbolic(__entry->point << 8 | __entry->to,
 				   POINT_POLICIES),
 		  __entry->pid)
+);
+
+/* The guard of some settings has tripped: all their points act stock from now on. */
+TRACE_EVENT(guard_tripped,
+	TP_PROTO(const struct vmp_where *where, u32 cause, u32 point, u64 figure, u64 limit,
+		 s32 pid),
+	TP_ARGS(where, cause, point, figure, limit, pid),
+
+	TP_STRUCT__entry(
+		WHERE_FIELDS
+		__field(u32, cause)
+		__field(u32, point)
+		__field(u64, figure)
+		__field(u64, limit)
+		__field(s32, pid)
+	),
+
+	TP_fast_assign(
+		WHERE_ASSIGN(where);
+		__entry->cause = cause;
+		__entry->point = point;
+		__entry->figure = figure;
+		__entry->limit = limit;
+		__entry->pid = pid;
+	),
+
+	TP_printk("policy=%s set=%u cgroup=%llu nid=%d settings=%llu cause=%s point=%s figure=%llu limit=%llu pid=%d",
+		  __entry->point == VMP_NR_POINTS ? "any" :
+			__print_symbolic(__entry->point << 8 | __entry->policy,
+					 POINT_POLICIES),
+		  __entry->set, __entry->cgroup, __entry->nid, __entry->settings,
+		  __print_symbolic(__entry->cause, CAUSES),
+		  __print_symbolic(__entry->point, POINTS, { VMP_NR_POINTS, "any" }),
+		  __entry->figure, __entry->limit, __entry->pid)
 );
 
 /* All points act stock from now on, or don't any more. */

@@ -12,6 +12,7 @@
 
 #include "internal.h"
 #include "trace.h"
+#include "watch.h"
 
 static const char *const gen_names[] = {
 	[VMP_YOUNGEST] = "youngest",
@@ -90,6 +91,9 @@ unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 	const struct vmp_rule *rule = vmp_rule(evicted);
 	unsigned int flags = 0;
 
+	if (!evicted->ops->next_step)
+		vmp_guard_pass_begins();
+	CLASS(vmp_watch, watch)(rule, evicted->memcg, VMP_POINT_WRITEBACK);
 	if (feedback(rule))
 		flags = vmp_writeback_decide(evicted->nr_taken, evicted->stat,
 					     evicted->writers_throttled);
@@ -104,6 +108,8 @@ unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_WAKEUPS], !!(flags & VMSCAN_WAKE_FLUSHERS));
 	vmp_count(&rule->stats->writeback[VMP_WRITEBACK_WAITS], !!(flags & VMSCAN_WAIT_WRITEBACK));
 	trace_feedback(evicted, rule, flags);
+	vmp_watch_answer(&watch, flags, flags & ~(VMSCAN_WAKE_FLUSHERS | VMSCAN_WAIT_WRITEBACK |
+						  VMSCAN_COUNT | VMSCAN_SECOND_YOUNGEST));
 
 	return flags;
 }

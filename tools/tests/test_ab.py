@@ -380,7 +380,8 @@ def run_ab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
 
     monkeypatch.setattr(command, "Counters", Snapshots)
     monkeypatch.setattr(command, "locate", lambda: None)
-    monkeypatch.setattr(command, "Control", lambda _root: SimpleNamespace(write=lambda _side: None))
+    control = SimpleNamespace(write=lambda _side: None, tripped=lambda: "", clear=lambda: None)
+    monkeypatch.setattr(command, "Control", lambda _root: control)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     monkeypatch.setattr(signal, "signal", lambda *_handler: None)
 
@@ -435,6 +436,27 @@ def test_a_whole_run_is_complete(run_ab: Callable[..., int], tmp_path: Path) -> 
     kept = json.loads((tmp_path / "r.json").read_text())
     assert (kept["complete"], kept["ended"], len(kept["slices"])) == (True, "", 20)
     assert kept["summary"]["primary figures"][0]["before"] == 10
+
+
+def test_a_slice_in_which_the_guard_tripped_is_void(
+    run_ab: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reasons = iter(["", "", "cause=oom", *[""] * 17])
+    cleared = []
+    control: Any = vars(command)["Control"](tmp_path)
+    monkeypatch.setattr(control, "tripped", lambda: next(reasons))
+    monkeypatch.setattr(control, "clear", lambda: cleared.append(1))
+    assert run_ab(20, Failure("")) == 0
+    out, said = capsys.readouterr()
+    assert "a slice of B is void, the guard tripped: cause=oom" in said
+    assert "1 void slice is left out, with the neighbour of each: the guard tripped." in out
+    assert cleared == [1]
+    kept = file.load_run(tmp_path / "r.json")
+    assert [piece.void for piece in kept.slices] == [False, False, True, *[False] * 17]
+    assert kept.pairs == 9
 
 
 def test_a_full_disk_ends_no_run(

@@ -9,6 +9,7 @@ from pathlib import Path
 import vmp.ab.command
 import vmp.control.conf
 import vmp.control.show
+import vmp.control.trial
 import vmp.control.watch
 import vmp.doctor.command
 import vmp.record.command
@@ -69,6 +70,8 @@ COMMANDS = {
         Command("profile", "Set the policies of all points at once.",
                 profile_arguments, set_profile),
         vmp.control.show.RESET,
+        vmp.control.show.CLEAR,
+        vmp.control.trial.COMMAND,
         vmp.control.conf.COMMAND,
         vmp.control.watch.STATS,
         vmp.control.watch.TOP,
@@ -80,7 +83,18 @@ COMMANDS = {
     )
 }  # fmt: skip
 OF_A_COMMAND = ("ab", "record")  # those that run another command, given after --
-OF_A_CGROUP = ("list", "status", "set", "profile", "reset", "apply", "stats", "top")
+OF_A_CGROUP = (
+    "list",
+    "status",
+    "set",
+    "profile",
+    "reset",
+    "clear",
+    "trial",
+    "apply",
+    "stats",
+    "top",
+)
 
 
 def make_parser(commands: Iterable[Command]) -> Parser:

@@ -8,7 +8,8 @@ trap clean_up EXIT
 points=(flush scan aging writeback throttle unmap young)
 settings=(flush/{policy,max_folios,span,observe} scan/{policy,batch,floor} aging/{policy,in_effect}
 	writeback/{policy,dirty_gen} throttle/policy unmap/{policy,kinds,max_ptes}
-	young/{policy,max_ptes} bypass profile)
+	young/{policy,max_ptes} bypass profile guard/{state,window,stall,wait,callback,clamps,strict}
+	trial)
 scans="stock budget"
 ! has_trait budget || scans+=" v6.12"
 
@@ -106,6 +107,14 @@ declare -A loaded=(
 	[young/max_ptes]=512
 	[bypass]=0
 	[profile]="[stock] recommended max"
+	[guard/state]="[armed] tripped off"
+	[guard/window]=60
+	[guard/stall]=10000
+	[guard/wait]=5000
+	[guard/callback]=100
+	[guard/clamps]=16
+	[guard/strict]=0
+	[trial]=0
 )
 ! has_trait budget || loaded[aging/in_effect]=yes
 want=""
@@ -166,6 +175,16 @@ for point in unmap young; do
 done
 accept bypass 1 1
 accept bypass 0 0
+accept guard/state off "armed tripped [off]"
+accept guard/state armed "[armed] tripped off"
+for number in 0 86400 60; do
+	accept guard/window "$number" "$number"
+done
+accept guard/strict 1 1
+accept guard/strict 0 0
+echo 1 >"$POLICY/guard/clear" || fail "what has not tripped can't be cleared"
+# It is over as soon as the file is closed.
+accept trial 10 0
 
 # accept_profile NAME READS ARRAY: by point.
 accept_profile() {
@@ -212,6 +231,7 @@ floor="scan/floor takes a number from 0 to 4096"
 refuse scan/floor 4097 "$range" "$floor"
 refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
+refuse guard/clear 0 "$range" "guard/clear takes a number from 1 to 1"
 # For as long as the log takes no more.
 pause 6
 refuse scan/floor small "$invalid" "$floor"
@@ -224,6 +244,9 @@ fi
 refuse throttle/policy root "$invalid" "throttle/policy takes one of: stock memcg all"
 refuse flush/span 2 "$range" "flush/span takes a number from 0 to 1"
 refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
+refuse guard/state tripped "$invalid" "guard/state takes one of: armed off"
+refuse guard/strict 2 "$range" "guard/strict takes a number from 0 to 1"
+refuse guard/stall 1m "$invalid" "guard/stall takes a number from 0 to 3600000"
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
 if has unmap; then
 	for text in all $'\n' "file," " file" "file anon" none,file; do

@@ -42,6 +42,8 @@ if [[ ${2:-} ]]; then
 	echo 200 >/proc/sys/vm/swappiness
 fi
 load_fault_module
+# It would take the policy away.
+echo off >"$POLICY/guard/state"
 set_scan budget continue
 if [[ ${2:-} ]]; then
 	read_files

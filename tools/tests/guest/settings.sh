@@ -11,6 +11,7 @@ setting_places=(
 # The points' policies make the profile, and reading the other one starts something.
 no_settings=(! -name profile ! -name stat_refresh)
 declare -A kept # by file
+guard=${setting_places[0]}/guard
 
 # read_setting FILE: sets setting to what to write for what it has: of choices those in brackets.
 read_setting() {
@@ -54,5 +55,10 @@ restore_settings() {
 		done
 	done
 	[[ $failed == 0 ]] || echo "$failed"
+	# A guard that has tripped in a test has no reason to be in the next one.
+	if [[ -e $guard/clear ]]; then
+		[[ $(<"$guard/reason") == none ]] || cat "$guard/reason"
+		echo 1 >"$guard/clear"
+	fi
 	[[ $failed == 0 ]]
 }

@@ -29,6 +29,7 @@ expected_formats() {
 		bypass:$where u32 on, s32 pid,
 		flush_batch_begin:$where u64 id, u32 folios, u32 pages,
 		flush_batch_end:$where u64 id, u32 folios, u32 pages, u32 mapped, u32 gone, u32 flushed,
+		guard_tripped:$where u32 cause, u32 point, u64 figure, u64 limit, s32 pid,
 		policy_switch:$where u32 point, u32 from, u32 to, s32 pid,
 		scan_begin:$where u64 id, u64 budget, s32 priority,
 		scan_end:$where u64 id, u64 budget, u64 scanned, u64 reclaimed, s32 priority, u32 reason,

@@ -185,6 +185,7 @@ class Run:
         self.stalls: Stalls | None = None
         self.functions: Functions | None = None
         self.observes = False
+        self.common: list[Assignment] = []
         self.result: Result | None = None
         self.saved = 0  # slices in the file
         self.unsaved = ""
@@ -202,6 +203,7 @@ class Run:
         plan = self.plan
         control.check([*plan.both, *plan.a, *plan.b])
         common, a, b = (control.spell_out(side) for side in (plan.both, plan.a, plan.b))
+        self.common = common
         named = [*common, *a, *b]
         before = {item.name: control.get(item.name) for item in named}
         stack.callback(restore, control, before)
@@ -308,6 +310,16 @@ class Run:
         times, total, lost = self.stalls.take()
         return Slice(side, counted | {"stall_total_us": total}, tuple(times), lost)
 
+    def unless_tripped(self, piece: Slice) -> Slice:
+        """Return a slice, void if the guard has tripped; that is armed again then."""
+        reason = self.control.tripped()
+        if not reason:
+            return piece
+        say(f"a slice of {piece.side} is void, the guard tripped: {reason}")
+        self.control.clear()
+        self.control.write(self.common)
+        return replace(piece, void=True)
+
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
 
@@ -335,7 +347,7 @@ class Run:
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
                 time.sleep(self.plan.settle or 0)
-            piece = self.measure_slice(counters, index, side)
+            piece = self.unless_tripped(self.measure_slice(counters, index, side))
             memcg.require_alive()
             result = self.keep(result, [piece])
 

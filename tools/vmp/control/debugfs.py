@@ -20,6 +20,9 @@ PROFILE = "profile"
 TRACE = "trace"
 NONE = "none"  # of the names that a file takes, where it takes several
 MACHINES = ("bypass", "flush/observe")  # files that no cgroup has
+GUARD = "guard"  # a directory with parameters that is no point
+ACTIONS = ("trial", f"{GUARD}/clear")  # files that set nothing
+TRIPPED = "tripped"
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Control:
 
     def __init__(self, root: Path, of_cgroup: bool = False) -> None:
         self.root = root
-        self.left_out = {root / name for name in MACHINES if of_cgroup}
+        self.left_out = {root / name for name in (*ACTIONS, *(MACHINES if of_cgroup else ()))}
         mounts = [] if of_cgroup else mount_points("tracefs")
         switches = [mount / EVENTS_DIR / "enable" for mount in mounts]
         self.trace = [path for path in switches if path.exists()][:1]
@@ -109,7 +112,22 @@ class Control:
         names = self.parameters() + [TRACE] * len(self.trace)
         for point in self.points():
             names += [point, *(f"{point}.{param}" for param in self.parameters(point))]
-        return names
+        return names + self.guard()
+
+    def guard(self) -> list[str]:
+        """Return the names of what the guard can be told."""
+        there = (self.root / GUARD).is_dir()
+        return [f"{GUARD}.{param}" for param in (self.parameters(GUARD) if there else [])]
+
+    def tripped(self) -> str:
+        """Return why the guard has tripped; '' if it has not."""
+        if not self.guard() or self.get(f"{GUARD}.state") != TRIPPED:
+            return ""
+        return (self.root / GUARD / "reason").read_text().strip()
+
+    def clear(self) -> None:
+        """Arm the guard again after it has tripped."""
+        (self.root / GUARD / "clear").write_text("1")
 
     def path(self, name: str) -> Path:
         """Return the file behind `name`; raise Failure for a name that is not offered."""
@@ -245,6 +263,8 @@ def refusal(error: OSError) -> str:
     """Say in words what the kernel's errno means for a setting."""
     if error.errno == errno.ERANGE:
         return "the number is out of the range that the kernel log names"
+    if error.errno == errno.EBUSY:
+        return "the guard has tripped: run `vmscanctl clear` first"
     if error.errno == errno.EINVAL:
         return "the value is not one that the kernel log names as allowed"
     return (error.strerror or str(error)).lower()

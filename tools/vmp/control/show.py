@@ -36,6 +36,7 @@ from vmp.control.debugfs import (
 from vmp.control.points import Policy, known_parameters, known_points
 
 WIDTH = 100  # columns of text, at most
+NORMAL = "\x1b[m"  # of a terminal's colors
 MEASURED = {"Costs": "costs", "Helps": "helps", "Not shown": "not_shown"}
 
 
@@ -67,7 +68,13 @@ def as_object(control: Control) -> dict[str, Any]:
             },
         }
     own = {name: value(control, name) for name in control.names() if is_own(control, name)}
-    return own | {"points": points}
+    guard = {name.partition(".")[2]: value(control, name) for name in control.guard()}
+    return own | {"guard": guard | {"reason": control.tripped()}, "points": points}
+
+
+def red(text: str) -> str:
+    """Return a text in red where a terminal shows it."""
+    return f"\x1b[31m{text}{NORMAL}" if sys.stdout.isatty() else text
 
 
 def is_own(control: Control, name: str) -> bool:
@@ -117,6 +124,8 @@ def status_lines(machine: Control, cgroup: Cgroup | None) -> Iterator[str]:
         yield f"{name:<24} {text}"
     for name in control.names():
         yield f"{'  ' * name.count('.') + name:<24} {control.text(name)}{control.idle(name)}"
+    if reason := control.tripped():
+        yield red(f"the guard has tripped: {reason}")
     if lines := [] if cgroup else list(tree(machine)):
         yield "cgroups with settings of their own, and what they would not inherit:"
         yield from lines
@@ -155,6 +164,8 @@ def listed(control: Control) -> Iterator[str]:
         for name in control.parameters(point):
             yield parameter_line(control, f"{point}.{name}", "  ")
     for name in control.parameters():
+        yield parameter_line(control, name, "")
+    for name in control.guard():
         yield parameter_line(control, name, "")
     if TRACE in control.names():
         yield line(" ", f"{TRACE}={value(control, TRACE)}", "the trace events of all points")
@@ -294,6 +305,8 @@ def reset(args: argparse.Namespace) -> int:
         return 0
     known = known_parameters()
     own = [name for name in control.names() if name != TRACE and name not in control.points()]
+    if control.tripped():
+        control.clear()
     first = sorted((name for name in own if name in known), key=lambda name: name != PROFILE)
     wanted = [Assignment(name, known[name].default) for name in first]
     changed = [item for item in wanted if control.get(item.name) != item.value]
@@ -323,6 +336,24 @@ def reset_cgroups(machine: Control, remove: bool) -> None:
     print(f"removed: the settings of {number}")
 
 
+def no_arguments(parser: Parser) -> None:
+    """Take none."""
+
+
+def clear(args: argparse.Namespace) -> int:
+    """Arm a guard that has tripped, and say why it had."""
+    machine, cgroup = chosen(args)
+    control = cgroup.own() if cgroup else machine
+    if reason := control.tripped():
+        control.clear()
+    print(f"cleared: {reason}" if reason else "cleared: nothing, the guard has not tripped")
+    return 0
+
+
+CLEAR = Command(
+    "clear", "Arm a guard that has tripped again, so that policies can be set.",
+    no_arguments, clear,
+)  # fmt: skip
 COMMANDS = (
     Command("list", "Show the points, policies and parameters that are there, one line each.",
             list_arguments, show_list),

@@ -27,6 +27,7 @@ from vmp.control.cgroups import (
 )
 from vmp.control.counters import VMSTAT, parse_pairs
 from vmp.control.debugfs import Control, parse_stats
+from vmp.control.show import RESET, red
 from vmp.form import number
 
 Counted = dict[str, dict[str, int]]  # by point and name; those of /proc/vmstat as `vmstat`
@@ -191,6 +192,8 @@ def frame(machine: Control, tick: Tick, width: int, cgroup: Cgroup | None = None
     what = shown(cgroup.path) if cgroup else f"Linux {machine.abi().get('kernel', '?')}"
     bypass = ", bypass is on" if machine.get("bypass") == "1" else ""
     lines = [f"{time.strftime('%H:%M:%S')}  {what}, profile {control.get('profile')}{bypass}"]
+    if reason := control.tripped():
+        lines += map(red, wrap(f"the guard has tripped: {reason}", width, subsequent_indent="  "))
     observed = "flush.observe" in control.names() and control.get("flush.observe") == "1"
     for text in summary(tick, observed):
         lines += wrap(text, width, subsequent_indent="  ")
@@ -203,8 +206,12 @@ def frame(machine: Control, tick: Tick, width: int, cgroup: Cgroup | None = None
 
 
 def draw(lines: list[str], rows: int) -> str:
-    """Return what has a terminal show the lines in place of the last ones."""
-    return "\x1b[H" + "".join(f"{line}\x1b[K\n" for line in lines[: rows - 1]) + "\x1b[J"
+    """Return what has a terminal show the lines in place of the last ones.
+
+    A line that was cut has lost the end of its color.
+    """
+    whole = (f"{line}{RESET if RESET[0] in line else ''}" for line in lines[: rows - 1])
+    return "\x1b[H" + "".join(f"{line}\x1b[K\n" for line in whole) + "\x1b[J"
 
 
 def top_arguments(parser: Parser) -> None:
@@ -251,8 +258,10 @@ def cgroup_lines(
                 number(counted[name] / tick.seconds) for name in ("stolen", "groups", "waits")
             )
             each = number(counted["folios"] / counted["groups"]) if counted["groups"] else "-"
-            what = ", ".join([shown(path), *map(str, others)])
-            lines.append(f"{stolen:>9} {groups:>8} {each:>11} {waits:>7}  {what}")
+            tripped = own[path].tripped()
+            what = ", ".join([shown(path), *map(str, others), *["guard tripped"] * bool(tripped)])
+            said = f"{stolen:>9} {groups:>8} {each:>11} {waits:>7}  {what}"
+            lines.append(red(said) if tripped else said)
     return lines
 
 

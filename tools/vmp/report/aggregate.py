@@ -22,7 +22,7 @@ COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
 OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end scan_begin scan_end aging_begin aging_end "
     "writeback_feedback throttle_begin throttle_end unmap_folio young_folio policy_switch "
-    "bypass".split()
+    "bypass guard_tripped".split()
 )
 WALKERS = ("unmap", "young")  # points that go over large folios
 MOST_GROUPS = 6  # what can be told apart

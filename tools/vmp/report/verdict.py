@@ -9,7 +9,7 @@ from vmp.form import interval, number, percent
 from vmp.report.aggregate import THROTTLED, Picture, figures
 from vmp.report.labels import QUESTIONS
 from vmp.result import model
-from vmp.result.table import ended_note, lost_note, turnover, unseen
+from vmp.result.table import ended_note, lost_note, turnover, unseen, void_note
 
 LABELS = {key: label for metrics in QUESTIONS.values() for key, label in metrics.items()}
 SCALES = (5, 10, 20, 50, 100)  # percent, to either side of the picture
@@ -98,7 +98,7 @@ def of_run(name: str, result: model.Result) -> Verdict:
     lost = lost_note(result)
     if not lost and result.slices[0].stalls is None:
         lost = "How long reclaim held tasks up was not measured: ab does it with --stalls."
-    notes = (ended_note(result), lost, *turnover(result), *result.lacks)
+    notes = (ended_note(result), void_note(result), lost, *turnover(result), *result.lacks)
     return Verdict(
         name,
         [*sentences, *filter(None, notes)],

@@ -49,7 +49,8 @@ def slice_of(piece: dict[str, Any]) -> Slice:
     """Return a slice of a file; raises ValueError for one that is none."""
     stalls = piece.get("stalls")
     found = Slice(piece["side"], piece["counters"], None if stalls is None else tuple(stalls),
-                  piece.get("events_lost", 0), piece.get("place", 0))  # fmt: skip
+                  piece.get("events_lost", 0), piece.get("place", 0),
+                  piece.get("void", False))  # fmt: skip
     values = (*found.counters.values(), *(found.stalls or ()))
     if found.side not in ("A", "B") or not all(isinstance(v, int | float) for v in values):
         raise ValueError
@@ -74,7 +75,7 @@ def run_of(document: dict[str, Any]) -> Result:
 
 def check(result: Result) -> None:
     """Raise ValueError for a result that can't be judged or told."""
-    sides = [piece.side for piece in result.whole()]
+    sides = [piece.side for piece in result.whole]
     words = (*result.lacks, *result.settings.primary, result.settings.a, result.settings.b)
     fine = (
         result.pairs > 0
@@ -140,6 +141,8 @@ def slice_document(piece: Slice) -> dict[str, Any]:
         found |= {"stalls": list(piece.stalls), "events_lost": piece.events_lost}
     if piece.place:
         found["place"] = piece.place
+    if piece.void:
+        found["void"] = True
     return found
 
 

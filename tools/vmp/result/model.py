@@ -37,7 +37,8 @@ class Slice:
     """What one slice has counted, under side 'A' or 'B'; the stalls are in microseconds.
 
     Of twins, `place` tells in which of the two cgroups, 1 or 2; two slices that follow each other
-    are then of the same time. 0: there is one cgroup.
+    are then of the same time. 0: there is one cgroup. `void`: it does not count, nor does its
+    neighbour.
     """
 
     side: str
@@ -45,6 +46,7 @@ class Slice:
     stalls: tuple[float, ...] | None = None  # None: not recorded
     events_lost: int = 0
     place: int = 0
+    void: bool = False
 
     def values(self) -> Values:
         """Return what the rows are made of."""
@@ -195,20 +197,22 @@ class Result:
 
     def side(self, side: str) -> list[Values]:
         """Return the slices of a side; a last one that has no neighbour is left out."""
-        return [piece.values() for piece in self.whole() if piece.side == side]
+        return [piece.values() for piece in self.whole if piece.side == side]
 
-    def whole(self) -> tuple[Slice, ...]:
-        """Return the slices that have a neighbour."""
-        return self.slices[: len(self.slices) // 2 * 2]
+    @cached_property
+    def whole(self) -> list[Slice]:
+        """Return the slices in pairs of neighbours, without pairs in which one is void."""
+        pairs = zip(self.slices[::2], self.slices[1::2], strict=False)
+        return [piece for pair in pairs for piece in pair if not any(each.void for each in pair)]
 
     @property
     def pairs(self) -> int:
         """Return the number of pairs of neighbouring slices."""
-        return len(self.slices) // 2
+        return len(self.whole) // 2
 
     def boot(self) -> "Boot":
         """Return both sides of the run."""
-        places = [3 - 2 * piece.place for piece in self.whole() if piece.side == "A"]
+        places = [3 - 2 * piece.place for piece in self.whole if piece.side == "A"]
         twins = self.settings.twins
         return Boot(self.side("A"), self.side("B"), tuple(places) if twins else ())
 

@@ -111,6 +111,15 @@ def ended_note(result: Result) -> str:
     return f"INCOMPLETE: the run ended after {len(result.slices)} slices: {result.ended}."
 
 
+def void_note(result: Result) -> str:
+    """Say how many slices are void; '' if none is."""
+    void = sum(piece.void for piece in result.slices)
+    if not void:
+        return ""
+    slices = "slice is" if void == 1 else "slices are"
+    return f"{void} void {slices} left out, with the neighbour of each: the guard tripped."
+
+
 def chance_note(result: Result) -> str:
     """Say what a run of the same setting twice has marked; '' of another run."""
     runs = result.settings.aa
@@ -140,7 +149,7 @@ def turnover(result: Result) -> list[str]:
     what, seconds = result.settings, result.settings.slice_seconds
     said = f"Reclaim took as many pages as the cgroup holds in {a:.3g} s with A, {b:.3g} s with B."
     if what.twins:
-        seconds = fmean(piece.counters["seconds"] for piece in result.whole())
+        seconds = fmean(piece.counters["seconds"] for piece in result.whole)
         said += f" A period is {seconds / a:.3g} times that with A, {seconds / b:.3g} times with B."
     words = re.split(r"[,=]", f"{what.a},{what.b}")[::2]
     lasting = {word.partition(".")[0] for word in words} - AT_ONCE
@@ -189,6 +198,7 @@ def render(result: Result) -> str:
     lines = [heading(result), "", line("", COLUMNS)]
     for title, rows in shown(result).items():
         lines += [title, *map(row_line, rows)]
-    notes = [ended_note(result), footnote(result), lost_note(result), chance_note(result)]
+    notes = [ended_note(result), void_note(result), footnote(result), lost_note(result),
+             chance_note(result)]  # fmt: skip
     notes += [fill(said, WIDTH) for said in (*turnover(result), *result.lacks)]
     return "\n".join([*lines, "", *filter(None, notes)])

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/* When the guard trips, and that a tripped one means stock for its own settings alone. */
+#include <kunit/test.h>
+#include <linux/list.h>
+#include <linux/memcontrol.h>
+
+#include "../module/internal.h"
+
+/* The probabilities are those of the binomial distribution, worked out with fractions. */
+static const struct chance_case {
+	struct vmp_kills now, before;
+	bool beyond;
+} chance_cases[] = {
+	{ { 1, 60000 }, { 0, 600000 }, false },		/* 1 in 11 */
+	{ { 2, 60000 }, { 0, 600000 }, false },		/* 1 in 121 */
+	{ { 3, 60000 }, { 0, 600000 }, true },		/* 1 in 1,331 */
+	{ { 1, 1000 }, { 0, 998000 }, false },		/* 1 in 999 */
+	{ { 1, 1000 }, { 0, 1001000 }, true },		/* 1 in 1,002 */
+	{ { 12, 10000 }, { 1, 10000 }, false },		/* 14 in 8,192 */
+	{ { 13, 10000 }, { 1, 10000 }, true },		/* 15 in 16,384 */
+	{ { 5, 10000 }, { 5, 10000 }, false },
+	{ { 8, 60000 }, { 20, 600000 }, false },	/* 0.0026 */
+	{ { 9, 60000 }, { 20, 600000 }, true },		/* 0.00078 */
+	{ { 381, 600000 }, { 300, 600000 }, false },	/* 0.00107 */
+	{ { 382, 600000 }, { 300, 600000 }, true },	/* 0.00095 */
+	{ { 3, 600000 }, { 0, 60000 }, false },
+	{ { 417, 3600000 }, { 0, 60000 }, false },	/* 0.00102 */
+	{ { 418, 3600000 }, { 0, 60000 }, true },	/* 0.000999 */
+	/* for years, in ms beyond 32 bits */
+	{ { 1, 1 }, { 0, 5184000000 }, true },
+	{ { 1, 5184000000 }, { 0, 5184000000 }, false },
+	{ { 10, 5184000000 }, { 0, 5184000000 }, true },	/* 1 in 1,024 */
+	{ { 9, 5184000000 }, { 0, 5184000000 }, false },	/* 1 in 512 */
+	/* more than are looked at */
+	{ { 100, 600000 }, { 1000000, 6000000000 }, false },
+	{ { 200, 600000 }, { 1000000, 6000000000 }, true },
+	/* none of the time */
+	{ { 1, 0 }, { 0, 0 }, false },
+	{ { 1, 0 }, { 0, 100000 }, true },
+};
+
+static void chance_desc(const struct chance_case *c, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%llu in %llu ms after %llu in %llu ms", c->now.nr,
+		 c->now.ms, c->before.nr, c->before.ms);
+}
+
+KUNIT_ARRAY_PARAM(chance, chance_cases, chance_desc);
+
+static void chance_test(struct kunit *test)
+{
+	const struct chance_case *c = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, vmp_guard_beyond_chance(&c->now, &c->before), c->beyond);
+}
+
+static void kills_test(struct kunit *test)
+{
+	const struct vmp_kills one = { 1, 60000 }, three = { 3, 60000 };
+	const struct vmp_kills longer = { 0, 600000 }, window = { 0, 60000 }, less = { 0, 59999 };
+	struct vmp_settings settings = { .window = 60 };
+
+	KUNIT_EXPECT_FALSE(test, vmp_guard_kills(&one, &longer, &settings));
+	KUNIT_EXPECT_TRUE(test, vmp_guard_kills(&three, &longer, &settings));
+	/* as good as no time before */
+	KUNIT_EXPECT_TRUE(test, vmp_guard_kills(&one, &less, &settings));
+	KUNIT_EXPECT_FALSE(test, vmp_guard_kills(&one, &window, &settings));
+	settings.strict = 1;
+	KUNIT_EXPECT_TRUE(test, vmp_guard_kills(&one, &longer, &settings));
+}
+
+static void stalls_test(struct kunit *test)
+{
+	struct vmp_stall stall = {};
+
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 100), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 1100), 1000);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2100), 2000);
+	/* A page was reclaimed. */
+	stall.began = 0;
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2101), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 3101), 1000);
+	/* Passes don't go on. */
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 4102), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 5102), 1000);
+}
+
+static void window_test(struct kunit *test)
+{
+	struct vmp_window window = { .began = 5, .clamps = 3 };
+
+	vmp_guard_window(&window, 2004, 2);
+	KUNIT_EXPECT_EQ(test, window.clamps, 3);
+	vmp_guard_window(&window, 2005, 2);
+	KUNIT_EXPECT_EQ(test, window.clamps, 0);
+	KUNIT_EXPECT_EQ(test, window.began, 2005);
+}
+
+static void waits_test(struct kunit *test)
+{
+	struct vmp_window window = { .waits = 7, .slow = 7 };
+
+	KUNIT_EXPECT_FALSE(test, vmp_guard_waits(&window));
+	window.waits = 8;
+	window.slow = 2;
+	KUNIT_EXPECT_FALSE(test, vmp_guard_waits(&window));
+	window.slow = 3;
+	KUNIT_EXPECT_TRUE(test, vmp_guard_waits(&window));
+	window.waits = 12;
+	KUNIT_EXPECT_FALSE(test, vmp_guard_waits(&window));
+}
+
+static void stock_test(struct kunit *test)
+{
+	struct vmp_settings settings = vmp_default_settings(0);
+	unsigned int point;
+
+	KUNIT_EXPECT_TRUE(test, vmp_is_stock(&settings, 0));
+	settings.policy[VMP_POINT_AGING] = VMP_AGING_ASYNC;
+	KUNIT_EXPECT_TRUE(test, vmp_is_stock(&settings, 0));
+	KUNIT_EXPECT_FALSE(test, vmp_is_stock(&settings, VMSCAN_TRAIT_BUDGET));
+	for (point = 0; point < VMP_NR_POINTS; point++) {
+		settings = vmp_default_settings(0);
+		if (point == VMP_POINT_AGING)
+			continue;
+		settings.policy[point] = 1;
+		KUNIT_EXPECT_FALSE_MSG(test, vmp_is_stock(&settings, 0), "point %u", point);
+	}
+}
+
+/* The machine, and a memory cgroup with settings of its own. */
+static void tripped_test(struct kunit *test)
+{
+	struct vmp_entry *entry = kunit_kcalloc(test, 2, sizeof(*entry), GFP_KERNEL);
+	struct mem_cgroup *memcg = NULL;
+	unsigned int i, other;
+	struct vmp_set *set;
+	LIST_HEAD(entries);
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	if (!IS_ENABLED(CONFIG_MEMCG))
+		kunit_skip(test, "no memory cgroups");
+#ifdef CONFIG_MEMCG
+	memcg = kunit_kzalloc(test, sizeof(*memcg), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, memcg);
+	memcg->css.serial_nr = 7;
+#endif
+	entry[1].rule.serial = 7;
+	entry[1].rule.cgroup = 1;
+	for (i = 0; i < 2; i++) {
+		entry[i].rule.settings.policy[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH;
+		entry[i].rule.settings.max_folios = 5 + i;
+		list_add_tail(&entry[i].list, &entries);
+	}
+	set = vmp_make_set(&entries, 1);
+	KUNIT_ASSERT_NOT_NULL(test, set);
+	for (i = 0; i < 2; i++) {
+		struct vmscan_call call = { .ops = &set->ops, .memcg = i ? memcg : NULL };
+		struct vmscan_call next = { .ops = &set->ops, .memcg = i ? NULL : memcg };
+
+		other = 5 + !i;
+		KUNIT_EXPECT_EQ(test, set->ops.flush_group(&call), 5 + i);
+		entry[i].guard.tripped = 1;
+		KUNIT_EXPECT_EQ(test, set->ops.flush_group(&call), 0);
+		KUNIT_EXPECT_EQ(test, vmp_find_rule(set, call.memcg)->cgroup, i);
+		KUNIT_EXPECT_EQ(test, set->ops.flush_group(&next), other);
+		entry[i].guard.tripped = 0;
+		KUNIT_EXPECT_EQ(test, set->ops.flush_group(&call), 5 + i);
+	}
+	vmp_free_set(set);
+}
+
+static struct kunit_case guard_cases[] = {
+	KUNIT_CASE_PARAM(chance_test, chance_gen_params),
+	KUNIT_CASE(kills_test),
+	KUNIT_CASE(stalls_test),
+	KUNIT_CASE(window_test),
+	KUNIT_CASE(waits_test),
+	KUNIT_CASE(stock_test),
+	KUNIT_CASE(tripped_test),
+	{}
+};
+
+static struct kunit_suite guard_suite = {
+	.name = "vmscan_policy_guard",
+	.test_cases = guard_cases,
+};
+
+kunit_test_suite(guard_suite);

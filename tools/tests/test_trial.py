@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a trial says, and what the tools say of a guard that has tripped."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.conftest import Run
+from vmp.control.debugfs import Control
+from vmp.control.trial import Phase, Reading, pressure, progress, table
+from vmp.result.model import Result, Settings, Slice
+
+REASON = "cause=clamps when=2026-01-01T00:00:00 point=flush: 17 answers had to be limited"
+
+
+def guarded(root: Path, state: str, reason: str) -> None:
+    """Give settings a guard."""
+    (root / "guard").mkdir()
+    for name, text in (("state", state), ("strict", "0"), ("reason", reason), ("clear", "")):
+        (root / "guard" / name).write_text(f"{text}\n")
+    (root / "guard" / "reason").chmod(0o444)
+    (root / "trial").write_text("0\n")
+
+
+def test_the_guard_has_names(root: Path) -> None:
+    guarded(root, "[armed] tripped off", "none")
+    names = Control(root).names()
+    assert [name for name in names if "guard" in name] == ["guard.state", "guard.strict"]
+    assert "trial" not in names
+    assert Control(root).tripped() == ""
+
+
+def test_a_tripped_guard_is_told(vmscanctl: Run, root: Path) -> None:
+    guarded(root, "armed [tripped] off", REASON)
+    status, said, _ = vmscanctl("status")
+    assert status == 0
+    assert f"the guard has tripped: {REASON}" in said
+    status, said, _ = vmscanctl("clear")
+    assert (status, said) == (0, f"cleared: {REASON}\n")
+    assert (root / "guard" / "clear").read_text() == "1"
+
+
+def test_clear_without_a_trip(vmscanctl: Run, root: Path) -> None:
+    guarded(root, "[armed] tripped off", "none")
+    assert vmscanctl("clear")[:2] == (0, "cleared: nothing, the guard has not tripped\n")
+    assert (root / "guard" / "clear").read_text() == "\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--for", "0", "flush=batch"), "--for"),
+        (("--for", "0.5", "flush=batch"), "a trial takes --for 1s to 7 days"),
+        (("--for", "8000m", "--around", "999999", "flush=batch"), "a trial takes --for"),
+        (("--for", "10m", "flush"), "'flush' is no setting"),
+        (("--for", "10m", "trace=1"), "trace is no setting that the module takes back"),
+        (("flush=batch",), "--for"),
+    ],
+)
+def test_what_is_no_trial(vmscanctl: Run, words: tuple[str, ...], message: str) -> None:
+    status, _, said = vmscanctl("trial", *words)
+    assert status == 2
+    assert message in said
+
+
+def test_a_module_without_trials(vmscanctl: Run) -> None:
+    status, _, said = vmscanctl("trial", "--for", "10m", "flush=batch")
+    assert status == 1
+    assert "this module has no trials" in said
+
+
+def test_the_table() -> None:
+    first = Reading(10, {"stolen": 100, "kills": 1, "some_us": 0, "waited_ms": 5})
+    last = Reading(20, {"stolen": 1100, "kills": 3, "some_us": 500_000, "waited_ms": 5})
+    lines = list(table([Phase("before", first, last), Phase("during", last, last)]))
+    cells = {line[:26].strip(): line[26:].split() for line in lines}
+    assert cells[""] == ["before", "during"]
+    assert cells["seconds"] == ["10", "0"]
+    assert cells["pages stolen a second"] == ["100", "-"]
+    assert cells["PSI some, %"] == ["5", "-"]
+    assert cells["flushes a second, of all"] == ["-", "-"]
+    assert cells["OOM kills"] == ["2", "0"]
+    assert progress("during", Phase("during", first, last), 5).endswith("PSI some 5 %, 2 OOM kills")
+
+
+def test_pressure() -> None:
+    text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 total=3\n"
+    assert pressure(text) == {"some_us": 12, "full_us": 3}
+
+
+def test_void_slices_are_left_out_with_their_neighbours() -> None:
+    slices = [Slice(side, {"seconds": float(n)}) for n, side in enumerate("ABBAAB")]
+    result = Result(Settings("", "", "", None, 1.0), {}, tuple(slices))
+    assert result.pairs == 3
+    slices[2] = replace(slices[2], void=True)
+    result = Result(Settings("", "", "", None, 1.0), {}, tuple(slices))
+    assert result.pairs == 2
+    assert [piece["seconds"] for piece in result.side("A")] == [0, 4]
+    assert [piece["seconds"] for piece in result.side("B")] == [1, 5]
