@@ -3,7 +3,8 @@
  * uffd-move SECONDS MOVES [noio]: one thread writes over some pages, another has them paged out
  * with many more, which the flush waits for, a third moves one that has just been unmapped
  * elsewhere by UFFDIO_MOVE, and looks at what it got: nobody may write to that any more. Ends
- * when so many were moved. With noio, it moves what a reclaimer has unmapped that can't write it
+ * when so many were moved, with 0 when time is up. With noio, it moves what a reclaimer has
+ * unmapped that can't write it
  * out, while that is held up at another page of the same list by the file of mirror.h.
  */
 #include <linux/userfaultfd.h>
@@ -210,7 +211,7 @@ int main(int argc, char **argv)
 		mirror = mirror_open();
 	threads[0] = start_thread(argc > 3 ? read_and_write_over : write_over, NULL);
 	threads[1] = start_thread(argc > 3 ? reclaim_noio : reclaim, NULL);
-	while (time_left() && moves < wanted && !changed) {
+	while (time_left() && (!wanted || moves < wanted) && !changed) {
 		if (argc > 3) {
 			move_while_held(fd, pagemap, mirror);
 			continue;
