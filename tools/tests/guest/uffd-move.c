@@ -4,8 +4,8 @@
  * with many more, which the flush waits for, a third moves one that has just been unmapped
  * elsewhere by UFFDIO_MOVE, and looks at what it got: nobody may write to that any more. Ends
  * when so many were moved, with 0 when time is up. With noio, it moves what a reclaimer has
- * unmapped that can't write it
- * out, while that is held up at another page of the same list by the file of mirror.h.
+ * unmapped that can't write it out, while that is held up at another page of the same list by the
+ * file of mirror.h.
  */
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmp.torture.forms import WORDS
 from vmp.torture.place import (
     CPUS,
     DEBUG,
@@ -55,18 +56,29 @@ def emulated() -> bool:
 
 
 # A probe is put into code that runs: see docs/design.md, Limits.
-LEFT_OUT = ("flush/observe",) if emulated() else ()
+LEFT_OUT = ("flush/observe",) if emulated() else ()  # ends of paths
+
+
+def any_file(place: Place, rng: random.Random) -> Path:
+    """Return one of the module's files, the machine's or a cgroup's, that can be written to."""
+    index = rng.randrange(1 << 16)
+    files = [path for path in settings(place.policy) if not str(path).endswith(LEFT_OUT)]
+    if not files:
+        raise FileNotFoundError  # the module is not there
+    return files[index % len(files)]
 
 
 def write_setting(place: Place, rng: random.Random) -> bool:
-    """Write to one of the module's files, the machine's or a cgroup's."""
-    index, values = rng.randrange(1 << 16), random.Random(rng.random())
-    files = [path for path in settings(place.policy) if not str(path).endswith(LEFT_OUT or "//")]
-    path = files[index % len(files)]
+    """Write to one of the module's files."""
+    path = any_file(place, rng)
     if path.parent.name == "cgroups":
-        cgroup = place.any_cgroup(values)
-        return write(path, str(cgroup.stat().st_ino))
-    return write(path, value_for(read(path), values))
+        return write(path, str(place.any_cgroup(rng).stat().st_ino))
+    return write(path, value_for(read(path), rng))
+
+
+def fuzz(place: Place, rng: random.Random) -> bool:
+    """Write nonsense to one of the module's files."""
+    return write(any_file(place, rng), rng.choice(WORDS))
 
 
 def profile(place: Place, rng: random.Random) -> bool:
@@ -235,7 +247,7 @@ def allocation_faults(place: Place, rng: random.Random) -> bool:
         own = random.Random(seed)
         write(Path("/proc/self/make-it-fail"), "1")
         for _ in range(100):
-            with suppress(OSError, MemoryError, IndexError):
+            with suppress(OSError, MemoryError):
                 (write_setting, write_setting, add_settings, reclaim)[own.randrange(4)](place, own)
 
     pid = child(work)
@@ -316,6 +328,7 @@ def operation(weight: int = 1, lacks: Callable[[Place], str] = lambda _: "") -> 
 NO_FAULTS = "CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS"
 ACTIONS = {
     "write": Action("settings", write_setting, weight=20),
+    "fuzz": Action("settings", fuzz, weight=2),
     "profile": Action("settings", profile),
     "settings-add": Action("cgroups", add_settings, weight=2),
     "settings-remove": Action("cgroups", remove_settings),

@@ -50,11 +50,11 @@ class Place:
         return self.checked if rng.random() < 0.5 else self.cgroup(rng)
 
 
-def write(path: Path, text: str) -> bool:
+def write(path: Path, text: str | bytes) -> bool:
     """Write to a file in one write, which raises OSError when it is refused."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
-        os.write(descriptor, text.encode())
+        os.write(descriptor, text.encode() if isinstance(text, str) else text)
     finally:
         os.close(descriptor)
     return True
@@ -99,12 +99,12 @@ def child(work: Callable[[], object]) -> int:
     """Do something in a process of its own, which counts as its own; return its pid."""
     pid = os.fork()
     if not pid:
+        status = 1
         try:
             work()
-        except (OSError, MemoryError):
-            os._exit(1)
+            status = 0
         finally:
-            os._exit(0)
+            os._exit(status)
     return pid
 
 
