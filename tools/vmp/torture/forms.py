@@ -16,12 +16,15 @@ from vmp.torture.place import read
 NUMBER = re.compile(r"takes a number from (\d+) to (\d+)$")
 ONE = re.compile(r"takes one of: (.+)$")
 SEVERAL = re.compile(r"takes none, or any of: (.+)$")
+LONGEST = 64  # characters of a write
 RATE = 6  # seconds after which the log takes lines again
-WORDS = (b"nonsense", b"none,none", b"batch,", b",", b"stock batch", b"yes", b"[stock]", b"0x", b"1 2",
-         b" 1", b"1 ", b"\t", b"\n", b"\n\n", b"", b"-1", b"-0", b"+1", b"1.5", b"1e3", b"\0", b"0\0x",
-         b"%s%n", b"../..", b"4294967295", b"4294967296", b"18446744073709551616", b"9" * 63,
-         b"0" * 64, b"0" * 65, b"x" * 64, b"x" * 65, b"x" * 4095, b"x" * 4096, b"x" * 4097,
-         b"x" * (1 << 20))  # fmt: skip
+WORDS = (
+    b"", b"\n", b"\n\n", b"\t", b"\0", b"0\0x", b",", b"nonsense", b"none,none", b"batch,",
+    b"stock batch", b"yes", b"[stock]", b"%s%n", b"../..", b"0x", b"1 2", b" 1", b"1 ", b"-1",
+    b"-0", b"+1", b"1.5", b"1e3", b"4294967295", b"4294967296", b"18446744073709551616", b"9" * 63,
+    b"0" * 64, b"0" * 65, b"x" * 64, b"x" * 65, b"x" * 4095, b"x" * 4096, b"x" * 4097,
+    b"x" * (1 << 20),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,6 @@ class Form:
         if not set(wanted) <= set(self.names):
             return None
         return " ".join(f"[{name}]" if name in wanted else name for name in self.names)
-
-
-LONGEST = 64  # characters of a write
 
 
 def kernel_number(text: str) -> int | None:

@@ -174,7 +174,7 @@ class Fuzzer:
         self.counts["in parts"] += 1
 
     def at_once(self) -> None:
-        """Have some write at once, one of whom is killed: the state is always one that was asked."""
+        """Have some write at once, one of whom is killed: the state is always one of theirs."""
         path = self.rng.choice([path for path in self.files if self.forms[path].known])
         form = self.forms[path]
         values = [form.right(self.rng).encode() for _ in range(3)]

@@ -37,7 +37,8 @@ class Lane:
     def __init__(self, name: str, known: list[str], seed: str) -> None:
         self.name, self.known, self.seed = name, known, seed
         # Stop, when the action began, which one; then done and refused, of each.
-        self.shared = memoryview(mmap.mmap(-1, 8 * (3 + 2 * len(known)))).cast("Q")
+        memory = mmap.mmap(-1, 8 * (3 + 2 * len(known)))
+        self.shared: memoryview[int] = memoryview(memory).cast("Q")
         self.pid = 0
 
     def start(self, place: Place, pages: IO[bytes], said: Path) -> None:
@@ -262,4 +263,5 @@ def main() -> int:
     return 0
 
 
-run_tool("torture", main)
+if __name__ == "__main__":
+    run_tool("torture", main)
