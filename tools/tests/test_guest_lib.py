@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from vmp.testing.guest_tests import GUEST
+from vmp.guest.suite import GUEST
 
 
 def bash(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:

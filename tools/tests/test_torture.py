@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from vmp.common import REPO, Failure, Usage
 from vmp.control.points import known_parameters, known_points
-from vmp.testing.guest_tests import GUEST
+from vmp.guest.suite import GUEST
 from vmp.torture import checkers, command, fuzz, options, place
 from vmp.torture.actions import ACTIONS, KNOWN, LANES, SPOIL
 from vmp.torture.checkers import WRONG_DATA, Checker

@@ -15,7 +15,7 @@ from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, Words, run
 from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
-from vmp.testing.guest_tests import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, vm_once
+from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, vm_once
 from vmp.torture.actions import ACTIONS
 from vmp.torture.options import chosen, options
 from vmp.torture.reduce import reduce

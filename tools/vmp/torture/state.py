@@ -4,6 +4,7 @@
 import mmap
 import os
 import re
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,14 +19,14 @@ SIZE = 8 << 20
 
 
 def threads() -> set[str]:
-    """Return the names of the kernel's threads that stay."""
-    found = set()
+    """Return the names of the kernel's threads that stay; others of a name are numbered."""
+    found = Counter[str]()
     for path in Path("/proc").glob("[0-9]*/stat"):
         name, _, rest = read(path).partition("(")[2].rpartition(")")
         fields = rest.split()
         if len(fields) > 6 and int(fields[6]) & KERNEL_THREAD and not PASSING.match(name):
-            found.add(name)
-    return found
+            found[name] += 1
+    return {f"{name} {number}" for name, count in found.items() for number in range(1, count + 1)}
 
 
 def functions(place: Place) -> set[str]:
