@@ -2,6 +2,7 @@
 """Tests of torture and of the fuzzer: what needs no guest."""
 
 import argparse
+import os
 import random
 import re
 import subprocess
@@ -237,12 +238,13 @@ def test_what_comes_of_a_write(
     found = fuzzer(tmp_path)
     for path, text in zip(found.files, (number, choice), strict=True):
         path.write_text(f"{text}\n")
-    before = {"number": "64", "choice": "[stock] batch"}
+    found.open = {path.name: os.open(path, os.O_RDONLY) for path in found.files}
+    found.last = {"number": "64", "choice": "[stock] batch"}
     if reason:
         with pytest.raises(Failure, match=re.escape(reason)):
-            found.judge(found.files[0], data, taken, before, "x")
+            found.judge(found.files[0], data, taken, "x")
     else:
-        found.judge(found.files[0], data, taken, before, "x")
+        found.judge(found.files[0], data, taken, "x")
 
 
 def test_a_file_that_others_may_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from vmp.common import Failure
 from vmp.control.debugfs import KernelLog, parse_choices
-from vmp.torture.place import read
 
 NUMBER = re.compile(r"takes a number from (\d+) to (\d+)$")
 ONE = re.compile(r"takes one of: (.+)$")
@@ -118,11 +117,6 @@ def data_for(form: Form, rng: random.Random) -> bytes:
     if draw < 0.8:
         return rng.choice(WORDS)
     return rng.randbytes(rng.choice((1, 2, 7, 63, 64, 65, 300)))
-
-
-def shown(root: Path, files: list[Path]) -> dict[str, str]:
-    """Return what files read, by their path below `root`; a file that is gone reads ''."""
-    return {str(path.relative_to(root)): read(path).strip() for path in files}
 
 
 def in_choices(form: Form, text: str) -> bool:

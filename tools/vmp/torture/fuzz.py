@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realp
 from vmp.common import Failure, Parser, run_tool
 from vmp.control.debugfs import NONE, value_of
 from vmp.control.points import known_parameters
-from vmp.torture.forms import Form, data_for, form_of, in_choices, openable, shown
+from vmp.torture.forms import Form, data_for, form_of, in_choices, openable
 from vmp.torture.options import options
 from vmp.torture.place import DEBUG, child, done, read, settings
 
@@ -91,6 +91,10 @@ class Fuzzer:
         self.files = settings(root)
         self.forms = {path: form_of(path) for path in self.files}
         self.counts: Counter[str] = Counter()
+        shown = [path for path in self.files if path.stat().st_mode & 0o400]
+        # Kept open: a state is read before and after each write.
+        self.open = {self.name(path): os.open(path, os.O_RDONLY) for path in shown}
+        self.last = self.state()
         for path in self.files:
             self.agrees(path, self.forms[path])
 
@@ -109,15 +113,14 @@ class Fuzzer:
             )
 
     def state(self) -> dict[str, str]:
-        """Return what all files read that can be read."""
-        return shown(self.root, [path for path in self.files if path.stat().st_mode & 0o400])
+        """Return what all files read that can be read, by their names."""
+        return {name: os.pread(file, 4096, 0).decode().strip() for name, file in self.open.items()}
 
     def one(self) -> None:
         """Write something to a file; raise Failure if its answer and its state don't fit."""
         path, how = self.rng.choice(self.files), self.rng.choice(WRITES)
         form = self.forms[path]
         data = data_for(form, self.rng)
-        before = self.state()
         what = f"{self.name(path)}, {how.__name__}, {data[:80]!r}"
         descriptor = os.open(path, os.O_WRONLY | self.rng.choice((0, os.O_TRUNC, os.O_APPEND)))
         try:
@@ -128,11 +131,13 @@ class Fuzzer:
             taken = -1
         finally:
             os.close(descriptor)
-        self.judge(path, data, taken, before, what)
+        self.judge(path, data, taken, what)
 
-    def judge(self, path: Path, data: bytes, taken: int, before: dict[str, str], what: str) -> None:
+    def judge(self, path: Path, data: bytes, taken: int, what: str) -> None:
         """Raise Failure if what came of a write, -1 when it was refused, is not what may come."""
-        form, name, after = self.forms[path], self.name(path), self.state()
+        form, name = self.forms[path], self.name(path)
+        before, after = self.last, self.state()
+        self.last = after
         changed = {each for each in before if before[each] != after[each]}
         if taken < 0:
             self.counts["refused"] += 1
@@ -155,7 +160,7 @@ class Fuzzer:
     def in_parts(self) -> None:
         """Write a right value in two parts, neither of which is one; and close in between."""
         path = self.rng.choice([path for path in self.files if self.forms[path].names])
-        form, before = self.forms[path], self.state()
+        form = self.forms[path]
         text = form.right(self.rng).encode()
         cut = self.rng.randrange(1, len(text))
         for part in (text[:cut], text[cut:]):
@@ -165,12 +170,12 @@ class Fuzzer:
             except OSError:
                 taken = -1
             os.close(descriptor)
-            self.judge(path, part, taken, before, f"{self.name(path)}, a part, {part!r}")
-            before = self.state()
+            self.judge(path, part, taken, f"{self.name(path)}, a part, {part!r}")
         with suppress(OSError), path.open("wb", 0) as file:
             os.writev(file.fileno(), [text[:cut], text[cut:]])
-        if form.reads(text[:cut]) is None and self.state() != before:
+        if form.reads(text[:cut]) is None and self.state() != self.last:
             raise Failure(f"{self.name(path)}: the parts of {text!r} change what is set")
+        self.last = self.state()
         self.counts["in parts"] += 1
 
     def at_once(self) -> None:
@@ -181,12 +186,12 @@ class Fuzzer:
         allowed = {form.reads(value) for value in values} | {read(path).strip()}
 
         def write_on(value: bytes) -> None:
-            for _ in range(20):
+            for _ in range(8):
                 with path.open("wb", 0) as file:
                     file.write(value)
 
         pids = [child(lambda value=value: write_on(value)) for value in values]  # type: ignore[misc]
-        for _ in range(10):
+        for _ in range(5):
             text = read(path).strip()
             if text not in allowed or not in_choices(form, text):
                 raise Failure(f"{self.name(path)}: reads '{text}' while {values} are written")
@@ -196,6 +201,7 @@ class Fuzzer:
             raise Failure(f"{self.name(path)}: one of several writers is refused")
         if read(path).strip() not in allowed:
             raise Failure(f"{self.name(path)}: reads '{read(path).strip()}' after {values}")
+        self.last = self.state()
         self.counts["at once"] += 1
 
     def modes(self) -> None:
