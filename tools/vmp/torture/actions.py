@@ -34,8 +34,8 @@ from vmp.torture.place import (
 )
 
 MIB = 1 << 20
-# Seconds between two actions of a lane, at most.
-LANES = {"settings": 0.001, "cgroups": 0.05, "kernel": 0.5, "module": 4, "pages": 0.02}
+# Seconds from one action of a lane to the next, on average.
+LANES = {"settings": 0.001, "cgroups": 0.02, "kernel": 0.2, "module": 2, "pages": 0.01}
 Run = Callable[[Place, random.Random], bool]
 ALLOCATION_FAULTS = 1000  # at a time
 

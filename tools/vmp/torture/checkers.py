@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The programs that check data while torture goes on, all in one memory cgroup."""
 
+import fcntl
+import mmap
 import os
 import random
 import re
@@ -134,6 +136,8 @@ class Checkers:
         checker = self.start("torture", self.place.programs / "torture", self.place.files)
         assert checker.process.stdin
         os.set_blocking(checker.process.stdin.fileno(), False)
+        # Few wait in it: they are done before the program ends.
+        fcntl.fcntl(checker.process.stdin, fcntl.F_SETPIPE_SZ, mmap.PAGESIZE)
         return checker.process.stdin
 
     def files(self, script: Path) -> None:

@@ -28,6 +28,7 @@ from vmp.torture.state import left, state
 
 HANG = 300  # seconds that nothing takes, however busy the machine
 OFF = 120  # seconds after which branches are off and threads are gone
+LATE = 0.1  # seconds that a lane makes up for
 FAILED_SWAP = "Write-error on swap-device"
 
 
@@ -57,15 +58,18 @@ class Lane:
         """Do actions until told to stop."""
         rng = random.Random(f"{self.seed} {self.name}")
         weights = [KNOWN[name].weight for name in self.known]
+        due = time.monotonic()
         while not self.shared[0]:
             number = rng.choices(range(len(self.known)), weights)[0]
             own = random.Random(rng.getrandbits(64))
-            pause = own.random() * LANES[self.name]
+            pause = own.random() * 2 * LANES[self.name]
             self.shared[2] = number
             self.shared[1] = int(time.monotonic())
             self.shared[3 + 2 * number + (not self.act(number, own, place, pages))] += 1
             self.shared[1] = 0
-            time.sleep(pause)
+            # On average: a sleep is no shorter than a tick, and an action may take long.
+            due = max(due, time.monotonic() - LATE) + pause
+            time.sleep(max(0, due - time.monotonic()))
 
     def act(self, number: int, own: random.Random, place: Place, pages: IO[bytes]) -> bool:
         """Do one action; tell if it was done."""
@@ -205,6 +209,7 @@ class Torture:
         for fault in FAULTS:
             if fault.exists():
                 write(fault / "probability", "0")
+        write(self.place.checked / "memory.high", "max")
         if self.place.swap not in read(Path("/proc/swaps")):
             command("swapon", self.place.swap)
 
