@@ -289,7 +289,7 @@ def test_what_came_of_a_guest(status: int, text: str, failed: bool, said: str) -
 
 
 def test_a_guest_in_which_nothing_began() -> None:
-    with pytest.raises(Failure, match="it has not begun: log: vm: no kernel"):
+    with pytest.raises(Failure, match="it has not begun: log\nvm: no kernel"):
         command.judged(125, "vm: no kernel\n", Path("log"))
 
 

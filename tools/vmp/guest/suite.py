@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vmp.common import CACHE, REPO, locked, run
 from vmp.guest.kernel import source
-from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.log import STALE_BREAKPOINT, find_splat
 from vmp.guest.sources import Version
 
 VM = REPO / "tools" / "vm"
@@ -54,3 +54,9 @@ def prepare(version: Version) -> None:
     tree = source(version)
     with locked(PROGRAMS / ".lock"):
         run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
+
+
+def tail(text: str) -> str:
+    """Return the kernel's report of trouble or the last lines of a log, for a reason of failure."""
+    lines = text.splitlines()
+    return "\n".join(find_splat(lines)[:15] or lines[-15:])

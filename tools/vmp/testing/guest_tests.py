@@ -8,8 +8,18 @@ from pathlib import Path
 
 from vmp.common import OUT, Failure, Words, run
 from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
-from vmp.guest.log import STALE_BREAKPOINT, find_splat
-from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, vm, vm_once
+from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.suite import (
+    DEBUG_SCALE,
+    GUEST,
+    GUESTS,
+    PATIENCE,
+    PROGRAMS,
+    prepare,
+    tail,
+    vm,
+    vm_once,
+)
 from vmp.testing.faults import NEEDED
 from vmp.testing.results import Report
 
@@ -24,12 +34,6 @@ def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
     status, text = vm(arguments, log)
     if status:
         raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
-
-
-def tail(text: str) -> str:
-    """Return the kernel's report of trouble or the last lines of a log, for a reason of failure."""
-    lines = text.splitlines()
-    return "\n".join(find_splat(lines)[:15] or lines[-15:])
 
 
 def report_results(report: Report, label: str, text: str) -> tuple[int, int]:

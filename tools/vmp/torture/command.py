@@ -15,7 +15,7 @@ from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, Words, run
 from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
-from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, vm_once
+from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
 from vmp.torture.actions import ACTIONS
 from vmp.torture.options import chosen, options
 from vmp.torture.reduce import reduce
@@ -26,7 +26,6 @@ LEAST = 10  # seconds that are worth a guest
 TRIES = 2  # runs without a failure after which a list of actions is held for harmless
 SAID = re.compile(r"^# (torture: .*)$", re.MULTILINE)
 BEGUN = re.compile(r"^# torture: seed ", re.MULTILINE)
-VERDICT = re.compile(r"^(not )?ok 1 - ", re.MULTILINE)
 
 
 def arguments(parser: Parser) -> None:
@@ -85,12 +84,8 @@ def judged(status: int, text: str, log: Path) -> Run:
     """Return what came of a run by what it has said; raises Failure where it has not begun."""
     said = "\n".join(SAID.findall(text))
     if not said:
-        lines = text.strip().splitlines()
-        raise Failure(f"it has not begun: {log}" + (f": {lines[-1]}" if lines else ""))
-    if status:
-        trouble = [line for line in text.splitlines() if not VERDICT.match(line)]
-        said += "" if "FAILED" in said else "\n" + "\n".join(trouble[-15:])
-    return Run(bool(status), said, log)
+        raise Failure(f"it has not begun: {log}\n{tail(text)}")
+    return Run(bool(status), f"{said}\n{tail(text)}" if status else said, log)
 
 
 def environment_here(args: argparse.Namespace) -> Mapping[str, str]:
