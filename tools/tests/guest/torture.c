@@ -19,6 +19,7 @@
 #define BLOCK		16UL		/* pages */
 #define NR_BLOCKS	(NR_PAGES / BLOCK)
 #define NR_CHILDREN	4
+#define PAUSE_US	2000		/* others need the CPUs, too */
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE	25
@@ -130,6 +131,7 @@ static void *work(void *arg)
 				write_over(region, i);
 		}
 		pthread_mutex_unlock(&region->locks[block]);
+		usleep(PAUSE_US);
 	}
 	return NULL;
 }

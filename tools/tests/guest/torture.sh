@@ -21,9 +21,9 @@ flakey_remove() {
 second_reset() { { echo 1 >"/sys/block/zram$second/reset"; } 2>/dev/null; }
 
 torture_clean_up() {
+	clean_up_begins
 	local online
 
-	clean_up_begins
 	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
 	echo y >"$LRU_GEN"
 	! grep -q "^/dev/dm-" /proc/swaps || swapoff /dev/mapper/vmp-swap
@@ -47,7 +47,7 @@ trap torture_clean_up EXIT
 memcg_new
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
 mkdir "$VMP_MEMCG/checked"
-echo 48M >"$VMP_MEMCG/checked/memory.high"
+echo 80M >"$VMP_MEMCG/checked/memory.high"
 swap_new
 xfs_new
 second=$(</sys/class/zram-control/hot_add)

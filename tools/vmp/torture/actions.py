@@ -155,7 +155,7 @@ def limit(place: Place, rng: random.Random) -> bool:
     name = rng.choice(("memory.high", "memory.max", "memory.low", "memory.min"))
     value = rng.choice(("max", "0", str(rng.randrange(1, 64) * MIB)))
     if cgroup == place.checked and name in ("memory.high", "memory.max"):
-        name, value = "memory.high", rng.choice(("max", "24M", "48M"))
+        name, value = "memory.high", rng.choice(("max", "64M", "96M"))
     if name in ("memory.low", "memory.min") and value == "max":
         value = "0"
     return write(cgroup / name, value)

@@ -23,7 +23,7 @@ from vmp.torture import checkers
 from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
 from vmp.torture.checkers import Checkers
 from vmp.torture.options import chosen, options
-from vmp.torture.place import CPUS, FAULTS, Place, command, read, wait_until, write
+from vmp.torture.place import CPUS, FAULTS, Place, command, read, stacks, wait_until, write
 from vmp.torture.state import left, state
 
 HANG = 300  # seconds that nothing takes, however busy the machine
@@ -47,6 +47,7 @@ class Lane:
         self.pid = os.fork()
         if self.pid:
             return
+        os.nice(-20)  # the checkers take all that there is
         try:
             self.work(place, pages)
             os._exit(0)
@@ -91,8 +92,8 @@ class Lane:
         """Return a sentence if an action takes too long."""
         began = self.shared[1]
         if began and time.monotonic() - began > HANG:
-            stack = read(Path(f"/proc/{self.pid}/stack"))
-            return f"a hang: '{self.known[self.shared[2]]}' takes more than {HANG} s\n{stack}"
+            where = stacks(self.pid)
+            return f"a hang: '{self.known[self.shared[2]]}' takes more than {HANG} s\n{where}"
         return ""
 
 
@@ -180,7 +181,11 @@ class Torture:
         self.put_back()
         for checker in self.checkers.running:
             checker.end()
-        wait_until(self.checkers_end, "a hang: a checker has not ended", HANG)
+        try:
+            wait_until(self.checkers_end, "a hang: a checker has not ended", HANG)
+        except Failure as failure:
+            rest = (f"{each.name}: {stacks(each.process.pid)}" for each in self.checkers.running)
+            raise Failure("\n".join([str(failure), *rest])) from None
         self.removed(before)
         self.read_log()
 

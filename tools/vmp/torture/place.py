@@ -100,6 +100,7 @@ def child(work: Callable[[], object]) -> int:
     pid = os.fork()
     if not pid:
         status = 1
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
         try:
             work()
             status = 0
@@ -118,6 +119,12 @@ def command(*words: str | Path) -> bool:
     quiet = subprocess.DEVNULL
     ended = subprocess.run(words, stdin=quiet, stdout=quiet, stderr=quiet, check=False)
     return ended.returncode == 0
+
+
+def stacks(pid: int) -> str:
+    """Return where the threads of a process are in the kernel."""
+    tasks = Path(f"/proc/{pid}/task").glob("*")
+    return "\n".join(f"{read(task / 'comm').strip()} {read(task / 'stack')}" for task in tasks)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float) -> None:
