@@ -569,6 +569,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		quit(1, "torture DIR [KIND]...");
 	dir = argv[1];
+	/* What waits is to wait in the pipe, which holds little. */
+	setvbuf(stdin, NULL, _IOFBF, sizeof(line));
 	open_uffd();
 	for (i = 0; i < NR_KINDS; i++)
 		if (wanted(kinds[i].name, argv + 2, argc - 2) && (!kinds[i].movable || uffd >= 0))
