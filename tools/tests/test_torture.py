@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.common import REPO, Failure, Usage
+from vmp.common import REPO, Failure, Usage, Words, parse
 from vmp.control.points import known_parameters, known_points
+from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.suite import GUEST
+from vmp.testing.pages import parser_of
 from vmp.torture import checkers, command, fuzz, options, place
 from vmp.torture.actions import ACTIONS, KNOWN, LANES, SPOIL
 from vmp.torture.checkers import WRONG_DATA, Checker
@@ -291,6 +293,59 @@ def test_what_came_of_a_guest(status: int, text: str, failed: bool, said: str) -
 def test_a_guest_in_which_nothing_began() -> None:
     with pytest.raises(Failure, match="it has not begun: log\nvm: no kernel"):
         command.judged(125, "vm: no kernel\n", Path("log"))
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return parse(parser_of(command.COMMAND), list(words))
+
+
+def test_a_lost_guest_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the time that is left, with the same seed and actions."""
+    clock, asked = iter([0, 40, 100, 100]), []
+
+    def vm_once(words: Words, _log: Path) -> tuple[int, str]:
+        asked.append(next(str(word) for word in words if "VMP_TORTURE=" in str(word)))
+        lost = len(asked) == 1
+        return STALE_BREAKPOINT if lost else 0, "# torture: seed 7\n"
+
+    monkeypatch.setattr(command, "vm_once", vm_once)
+    monkeypatch.setattr(command, "prepare", lambda _: None)
+    monkeypatch.setattr(command, "kernel_version", lambda _: None)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    arguments = parsed("--seed", "7", "--for", "100s")
+    found = command.in_guests(arguments, tmp_path, ["cpu", "lru"], "x")
+    assert not found.failed
+    assert asked == [f"VMP_TORTURE=--seed 7 --for {time}s --actions cpu,lru" for time in (100, 60)]
+
+
+def test_a_failed_run_is_reduced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each try in a guest of its own; the command that does the same again is printed."""
+    logs = []
+
+    def in_guests(_: argparse.Namespace, __: Path, actions: list[str], name: str) -> command.Run:
+        logs.append(name)
+        return command.Run({"cpu", "lru"} <= set(actions), "torture: a hang", tmp_path / name)
+
+    monkeypatch.setattr(command, "in_guests", in_guests)
+    monkeypatch.setattr(command, "build_kernel", lambda *_: tmp_path)
+    monkeypatch.setattr(command, "OUT", tmp_path)
+    assert command.torture(parsed("--seed", "7", "--reduce", "--kernel", "6.12")) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith("tools/torture --seed 7 --for 120s --kernel 6.12 --actions cpu,lru")
+    assert len(logs) == len(set(logs)) > 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--here --kernel 6.12", "--here --reduce", "--here --numa 2", "--module /", "--actions x"],
+)
+def test_options_that_do_not_go_together(words: str) -> None:
+    with pytest.raises(Usage):
+        command.torture(parsed(*words.split()))
 
 
 DESCRIBED = REPO / "tools/syzkaller/vmscan_policy.txt"
