@@ -19,7 +19,7 @@ LRU_GEN = SYSFS / "lru_gen/enabled"
 THP = SYSFS / "transparent_hugepage"
 KSM = SYSFS / "ksm"
 FAULTS = (DEBUG / "failslab", DEBUG / "fail_page_alloc")
-NUMBERS = 13  # random numbers are below a random power of 2, up to this one
+BITS = (1, 1, 1, 4, 9, 12, 13)  # of random numbers: many files take 0 or 1
 OTHER_WORDS = ("", "nonsense", "-1", "4097", "99999999999999999999")  # what no file takes
 
 
@@ -84,7 +84,7 @@ def value_for(text: str, rng: random.Random) -> str:
     """Return what to write to a file that reads `text`: mostly what it may take, else nonsense."""
     draw, word = rng.random(), rng.choice(OTHER_WORDS)
     names = text.replace("[", " ").replace("]", " ").split()
-    number = rng.randrange(1 << rng.randrange(1, NUMBERS))
+    number = rng.randrange(1 << rng.choice(BITS))
     index, several = rng.randrange(1 << 16), rng.randrange(1, 1 << 16)
     if draw < 0.1:
         return word
