@@ -8,12 +8,10 @@
  * What changes the content of pages, or moves them, holds the lock of their block.
  */
 #include <linux/falloc.h>
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include "guest.h"
+#include "uffd.h"
 
 #define NR_PAGES	(2 * PMD_PAGES)
 #define BLOCK		16UL		/* pages */
@@ -24,19 +22,6 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE	25
 #endif
-/* Since Linux 6.8: newer than the headers may be. */
-#ifndef UFFDIO_MOVE
-#define UFFD_FEATURE_MOVE	(1 << 16)
-struct uffdio_move {
-	__u64 dst;
-	__u64 src;
-	__u64 len;
-	__u64 mode;
-	__s64 move;
-};
-#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
-#endif
-
 /* What a page has: the content of its generation, zeroes, or after MADV_FREE either. */
 enum has { CONTENT, ZEROES, EITHER };
 
@@ -73,7 +58,7 @@ static struct region {
 static size_t nr_regions;
 static const char *dir;
 static volatile bool ended;
-static int uffd = -1;
+static int uffd;	/* below 0 where there is no UFFDIO_MOVE */
 
 static char *page_of(const struct region *region, size_t i)
 {
@@ -136,28 +121,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void open_uffd(void)
-{
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_MOVE };
-
-	uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-	if (uffd >= 0 && ioctl(uffd, UFFDIO_API, &api)) {
-		close(uffd);
-		uffd = -1;
-	}
-}
-
-static void register_uffd(char *mem)
-{
-	struct uffdio_register reg = {
-		.range = { .start = (uintptr_t)mem, .len = NR_PAGES * PAGE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-
-	if (uffd >= 0 && ioctl(uffd, UFFDIO_REGISTER, &reg))
-		die("UFFDIO_REGISTER");
-}
-
 static int open_file(const char *name)
 {
 	char path[256];
@@ -190,8 +153,8 @@ static void make_region(struct region *region, const struct kind *kind)
 		write_over(region, i);
 	if (kind->movable) {
 		region->other = map_pages(NR_PAGES, -1);
-		register_uffd(region->mem);
-		register_uffd(region->other);
+		uffd_register(uffd, region->mem, NR_PAGES);
+		uffd_register(uffd, region->other, NR_PAGES);
 	}
 	region->thread = start_thread(work, region);
 }
@@ -571,7 +534,7 @@ int main(int argc, char **argv)
 	dir = argv[1];
 	/* What waits is to wait in the pipe, which holds little. */
 	setvbuf(stdin, NULL, _IOFBF, sizeof(line));
-	open_uffd();
+	uffd = uffd_open();
 	for (i = 0; i < NR_KINDS; i++)
 		if (wanted(kinds[i].name, argv + 2, argc - 2) && (!kinds[i].movable || uffd >= 0))
 			make_region(&regions[nr_regions++], &kinds[i]);

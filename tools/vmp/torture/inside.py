@@ -18,7 +18,8 @@ from typing import IO
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from vmp.common import Failure, Parser, Usage, run_tool
-from vmp.guest.log import TIME_STAMP, find_splat
+from vmp.control.debugfs import KernelLog
+from vmp.guest.log import find_splat
 from vmp.torture import checkers
 from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
 from vmp.torture.checkers import Checkers
@@ -100,8 +101,10 @@ class Lane:
 class Torture:
     """A run: what it does, for how long, and what came of it."""
 
-    def __init__(self, place: Place, arguments: argparse.Namespace, work: Path) -> None:
-        self.place, self.seconds, self.work = place, arguments.for_, work
+    def __init__(
+        self, place: Place, arguments: argparse.Namespace, work: Path, log: KernelLog
+    ) -> None:
+        self.place, self.seconds, self.work, self.log = place, arguments.for_, work, log
         self.seed = arguments.seed
         asked = chosen(arguments.actions)
         missing = {name: reason for name in asked if (reason := KNOWN[name].lacks(place))}
@@ -116,8 +119,6 @@ class Torture:
         self.checkers = Checkers(place, work, random.Random(f"{self.seed} checkers"))
         known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
         self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
-        self.log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-        os.lseek(self.log, 0, os.SEEK_END)
         self.lines: list[str] = []
 
     def say(self, text: str) -> None:
@@ -126,14 +127,7 @@ class Torture:
 
     def read_log(self) -> None:
         """Raise Failure if the kernel has logged trouble."""
-        while True:
-            try:
-                record = os.read(self.log, 8192).decode(errors="replace")
-            except BrokenPipeError:  # records were overwritten: the next read goes on
-                continue
-            except OSError:
-                break
-            self.lines.append(TIME_STAMP.sub("", record.partition(";")[2].partition("\n")[0]))
+        self.lines.extend(self.log.messages())
         if splat := find_splat(self.lines):
             raise Failure("the kernel's log shows trouble: " + "\n".join(splat))
 
@@ -261,14 +255,15 @@ def main() -> int:
     place = Place(arguments.policy, arguments.module, arguments.programs, arguments.top,
                   arguments.files, arguments.swap, arguments.faulty_swap,
                   arguments.faulty_disk)  # fmt: skip
-    torture = Torture(place, arguments, arguments.work)
-    try:
-        torture.run()
-    except Failure:
-        torture.abandon()
-        raise
-    finally:
-        torture.report()
+    with KernelLog() as log:
+        torture = Torture(place, arguments, arguments.work, log)
+        try:
+            torture.run()
+        except Failure:
+            torture.abandon()
+            raise
+        finally:
+            torture.report()
     torture.say("all has held")
     return 0
 
