@@ -46,8 +46,9 @@ words=()
 trap torture_clean_up EXIT
 memcg_new
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
-mkdir "$VMP_MEMCG/checked"
-echo 80M >"$VMP_MEMCG/checked/memory.high"
+mkdir "$VMP_MEMCG"/{checked,tight}
+# Who is above that waits, and is not killed.
+echo 24M >"$VMP_MEMCG/tight/memory.high"
 swap_new
 xfs_new
 second=$(</sys/class/zram-control/hot_add)

@@ -22,7 +22,7 @@ from vmp.common import Failure
 from vmp.torture.place import Place
 
 WRONG_DATA = 3  # exit status of a checker that has found some
-SECONDS = 4  # of one that is started again and again
+SECONDS = 10  # of one that is started again and again
 ROUNDS = (
     ("lostwrite", "anon", str(SECONDS)),
     ("lostwrite", "shmem", str(SECONDS)),
@@ -112,16 +112,15 @@ class Checkers:
     counts: Counter[str] = field(default_factory=Counter)
     operations: dict[str, tuple[int, int]] = field(default_factory=dict)  # done, refused
 
-    def start(self, name: str, *words: str | Path) -> Checker:
-        """Start a program in the checkers' cgroup."""
+    def start(self, cgroup: Path, name: str, *words: str | Path) -> Checker:
+        """Start a program in a cgroup."""
         self.started += 1
         output = self.work / f"checker-{self.started}"
         script = 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"'
-        command = ["sh", "-c", script, "sh", str(self.place.checked), *map(str, words)]
+        command = ["sh", "-c", script, "sh", str(cgroup), *map(str, words)]
         with output.open("wb") as file:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=file, stderr=file, bufsize=0,
-                env=os.environ | {"VMP_MEMCG": str(self.place.checked)},
             )  # fmt: skip
         self.running.append(Checker(name, process, output))
         return self.running[-1]
@@ -129,11 +128,14 @@ class Checkers:
     def start_round(self) -> None:
         """Start the next of those that don't run all the time."""
         program, *words = self.rng.choice(ROUNDS)
-        self.start(f"{program} {words[0]}", self.place.programs / program, *words)
+        name = f"{program} {words[0]}"
+        self.start(self.place.tight, name, self.place.programs / program, *words)
 
     def pages(self) -> IO[bytes]:
         """Start the program that operations are for; return what takes them."""
-        checker = self.start("torture", self.place.programs / "torture", self.place.files)
+        checker = self.start(
+            self.place.checked, "torture", self.place.programs / "torture", self.place.files
+        )
         assert checker.process.stdin
         os.set_blocking(checker.process.stdin.fileno(), False)
         # Few wait in it: they are done before the program ends.
@@ -143,7 +145,7 @@ class Checkers:
     def files(self, script: Path) -> None:
         """Start the one of files, which is this file as a program."""
         seed = str(self.rng.getrandbits(64))
-        self.start("files", "python3", script, self.place.files, seed)
+        self.start(self.place.checked, "files", "python3", script, self.place.files, seed)
 
     def reap(self) -> None:
         """Judge and count those that have ended."""

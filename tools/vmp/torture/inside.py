@@ -208,7 +208,8 @@ class Torture:
         for fault in FAULTS:
             if fault.exists():
                 write(fault / "probability", "0")
-        write(self.place.checked / "memory.high", "max")
+        for cgroup in (self.place.checked, self.place.tight):
+            write(cgroup / "memory.high", "max")
         if self.place.swap not in read(Path("/proc/swaps")):
             command("swapon", self.place.swap)
 

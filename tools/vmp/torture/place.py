@@ -38,8 +38,13 @@ class Place:
 
     @property
     def checked(self) -> Path:
-        """Return the memory cgroup of the checkers."""
+        """Return the memory cgroup of the checkers that run all the time."""
         return self.top / "checked"
+
+    @property
+    def tight(self) -> Path:
+        """Return that of the others, which has little memory."""
+        return self.top / "tight"
 
     def cgroup(self, rng: random.Random) -> Path:
         """Return one of the cgroups that come and go; it may not be there."""
