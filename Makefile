@@ -30,6 +30,7 @@ help:
 	@echo 'demo-all         measure what all policies save, on a kernel that is built here'
 	@echo 'bench            repeat published experiments, in guests; NAME=x runs one'
 	@echo 'test             test what a change can break'
+	@echo 'torture          do everything at once to module and kernel while data are checked; FOR=10m'
 	@echo 'test-full        test every release, patch and setting, and the tests themselves'
 	@echo 'setup            install what all but demo need'
 	@echo 'kernelshark      build the plugin for KernelShark'
@@ -51,6 +52,9 @@ test: setup
 
 test-full: setup
 	tools/test --full
+
+torture: setup
+	tools/torture $(if $(FOR),--for '$(FOR)') $(if $(SEED),--seed '$(SEED)')
 
 setup:
 	tools/setup
@@ -97,5 +101,5 @@ dkms-remove:
 	done
 	rm -rf /usr/src/vmscan_policy-*
 
-.PHONY: modules modules_install clean headers help demo demo-all bench test test-full setup kernelshark \
+.PHONY: modules modules_install clean headers help demo demo-all bench test test-full torture setup kernelshark \
 	kernel-deb module-deb tools-deb dkms-install dkms-remove

@@ -167,7 +167,7 @@ static int add_css(struct cgroup_subsys_state *css, u64 id)
 
 	snprintf(name, sizeof(name), "%llu", id);
 	entry->dir = debugfs_create_dir(name, cgroups_dir);
-	vmp_create_file(entry, entry->dir, "path", 0444, NULL, &path_fops);
+	vmp_create_file(entry, entry->dir, "path", 0400, NULL, &path_fops);
 	vmp_create_settings(entry);
 
 	return 0;

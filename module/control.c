@@ -519,10 +519,10 @@ static void create_point(struct vmp_entry *entry, const struct vmp_point *const 
 	struct dentry *dir = debugfs_create_dir(point->name, entry->dir);
 	unsigned int i;
 
-	vmp_create_file(entry, dir, "policy", 0644, item, &policy_fops);
-	vmp_create_file(entry, dir, "stats", 0444, item, &stats_fops);
+	vmp_create_file(entry, dir, "policy", 0600, item, &policy_fops);
+	vmp_create_file(entry, dir, "stats", 0400, item, &stats_fops);
 	if (point->in_effect)
-		vmp_create_file(entry, dir, "in_effect", 0444, item, &in_effect_fops);
+		vmp_create_file(entry, dir, "in_effect", 0400, item, &in_effect_fops);
 	for (i = 0; i < point->nr_numbers; i++)
 		if (entry == &machine || !point->numbers[i].get)
 			vmp_create_number(entry, dir, &point->numbers[i]);
@@ -538,7 +538,7 @@ void vmp_create_settings(struct vmp_entry *entry)
 {
 	unsigned int i;
 
-	vmp_create_file(entry, entry->dir, "profile", 0644, NULL, &profile_fops);
+	vmp_create_file(entry, entry->dir, "profile", 0600, NULL, &profile_fops);
 	vmp_trial_create(entry);
 	vmp_guard_create(entry);
 	for (i = 0; i < VMP_NR_POINTS; i++)
@@ -574,8 +574,8 @@ int vmp_control_init(void)
 	}
 
 	machine.dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
-	debugfs_create_file("abi", 0444, machine.dir, NULL, &abi_fops);
-	debugfs_create_file("traits", 0444, machine.dir, NULL, &traits_fops);
+	debugfs_create_file("abi", 0400, machine.dir, NULL, &abi_fops);
+	debugfs_create_file("traits", 0400, machine.dir, NULL, &traits_fops);
 	vmp_create_number(&machine, machine.dir, &bypass);
 	vmp_create_settings(&machine);
 	vmp_cgroups_create(machine.dir);

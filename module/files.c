@@ -292,11 +292,11 @@ void vmp_create_file(struct vmp_entry *entry, struct dentry *dir, const char *na
 void vmp_create_number(struct vmp_entry *entry, struct dentry *dir,
 		       const struct vmp_number *number)
 {
-	vmp_create_file(entry, dir, kbasename(number->path), 0644, number, &number_fops);
+	vmp_create_file(entry, dir, kbasename(number->path), 0600, number, &number_fops);
 }
 
 void vmp_create_option(struct vmp_entry *entry, struct dentry *dir,
 		       const struct vmp_option *option)
 {
-	vmp_create_file(entry, dir, kbasename(option->path), 0644, option, &option_fops);
+	vmp_create_file(entry, dir, kbasename(option->path), 0600, option, &option_fops);
 }

@@ -757,8 +757,8 @@ void vmp_guard_create(struct vmp_entry *entry)
 	struct dentry *dir = debugfs_create_dir("guard", entry->dir);
 	unsigned int i;
 
-	vmp_create_file(entry, dir, "state", 0644, NULL, &state_fops);
-	vmp_create_file(entry, dir, "reason", 0444, NULL, &reason_fops);
+	vmp_create_file(entry, dir, "state", 0600, NULL, &state_fops);
+	vmp_create_file(entry, dir, "reason", 0400, NULL, &reason_fops);
 	vmp_create_file(entry, dir, "clear", 0200, NULL, &clear_fops);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		vmp_create_number(entry, dir, &numbers[i]);

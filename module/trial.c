@@ -159,7 +159,7 @@ void vmp_trial_init_entry(struct vmp_entry *entry)
 
 void vmp_trial_create(struct vmp_entry *entry)
 {
-	vmp_create_file(entry, entry->dir, "trial", 0644, NULL, &trial_fops);
+	vmp_create_file(entry, entry->dir, "trial", 0600, NULL, &trial_fops);
 }
 
 /* No file of the entry is open for writing any more. */

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Failure
 from vmp.guest.kernel import Edit
+from vmp.guest.suite import GUEST
 from vmp.testing import changed, mutants, results
 from vmp.testing.faults import FAULTS, NEEDED
-from vmp.testing.guest_tests import GUEST, names
+from vmp.testing.guest_tests import names
 from vmp.testing.results import Report
 
 OFFERED = {"kernels", "series", "static", "slow", "plain", "recording", "debug"}

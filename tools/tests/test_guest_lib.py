@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from vmp.testing.guest_tests import GUEST
+from vmp.guest.suite import GUEST
 
 
 def bash(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
@@ -152,3 +152,11 @@ def test_settings_are_put_back(tmp_path: Path) -> None:
         "vm/lowmem_reserve_ratio": "256 256 32\n",
         "vm/compact": "stock [batch]\n",
     }
+
+
+def test_a_clean_up_begins_with_the_status() -> None:
+    """What comes before clean_up_begins takes the status away: a test that fails would pass."""
+    for script in GUEST.glob("*.sh"):
+        for body in re.findall(r"^\w+\(\) \{\n(.*?)^\}$", script.read_text(), re.M | re.S):
+            lines = [line.strip() for line in body.splitlines()]
+            assert "clean_up_begins" not in lines[1:], script.name

@@ -10,8 +10,9 @@ import pytest
 from vmp.common import Words
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.qemu import run_guest
+from vmp.guest.suite import GUEST, GUESTS
 from vmp.testing import guest_tests
-from vmp.testing.guest_tests import GUEST, GUESTS, guest_suite
+from vmp.testing.guest_tests import guest_suite
 from vmp.testing.results import Report
 
 NO_GUEST, SPLAT = 125, 99

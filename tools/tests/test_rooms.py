@@ -23,7 +23,7 @@ FLOORS = (
     {"result"},
     {"ab", "doctor"},
     {"livepatch", "record", "report"},
-    {"vmscanctl", "bench", "demo"},
+    {"vmscanctl", "bench", "demo", "torture"},
     {"testing"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -263,7 +263,7 @@ done
 check_log
 
 for file in abi traits "${points[@]/%//stats}" aging/in_effect; do
-	[[ $(stat -c %a "$POLICY/$file") == 444 ]] || fail "$file has a mode for writing"
+	[[ $(stat -c %a "$POLICY/$file") == 400 ]] || fail "$file has not the mode 0400"
 	! (echo 1 >"$POLICY/$file") 2>/dev/null || fail "$file can be written"
 done
 grep -qvE '^[a-z_0-9]+ [0-9]+$' "$POLICY"/*/stats && fail "stats has a line that isn't 'name value'"

@@ -3,32 +3,18 @@
  * uffd-move SECONDS MOVES [noio]: one thread writes over some pages, another has them paged out
  * with many more, which the flush waits for, a third moves one that has just been unmapped
  * elsewhere by UFFDIO_MOVE, and looks at what it got: nobody may write to that any more. Ends
- * when so many were moved. With noio, it moves what a reclaimer has unmapped that can't write it
- * out, while that is held up at another page of the same list by the file of mirror.h.
+ * when so many were moved, with 0 when time is up. With noio, it moves what a reclaimer has
+ * unmapped that can't write it out, while that is held up at another page of the same list by the
+ * file of mirror.h.
  */
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include "guest.h"
+#include "uffd.h"
 
 #define NR_PAGES	PMD_PAGES
 #define NR_MOVED	64	/* more than a CPU keeps from the LRU for a while */
 #define PM_PRESENT	(1ULL << 63)
 #define PM_SWAP		(1ULL << 62)
-
-/* Since Linux 6.8: newer than the headers may be. */
-#ifndef UFFDIO_MOVE
-#define UFFD_FEATURE_MOVE	(1 << 16)
-struct uffdio_move {
-	__u64 dst;
-	__u64 src;
-	__u64 len;
-	__u64 mode;
-	__s64 move;
-};
-#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
-#endif
 
 static char *src, *dst;
 /* As many, with an anon_vma of their own, whose lock reclaim has; in other places of a TLB. */
@@ -91,24 +77,6 @@ static void *reclaim_noio(void *arg)
 		else
 			memcg_reclaim(NR_PAGES);
 	return NULL;
-}
-
-static int register_dst(void)
-{
-	struct uffdio_register reg = {
-		.range = { .start = (uintptr_t)dst, .len = NR_PAGES * PAGE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_MOVE };
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-
-	if (fd < 0)
-		die("userfaultfd");
-	if (ioctl(fd, UFFDIO_API, &api))
-		die("UFFDIO_API");
-	if (ioctl(fd, UFFDIO_REGISTER, &reg))
-		die("UFFDIO_REGISTER");
-	return fd;
 }
 
 static uint64_t entries[NR_MOVED];
@@ -204,13 +172,16 @@ int main(int argc, char **argv)
 	src = map_pages(NR_PAGES, -1);
 	others = map_pages(NR_PAGES, -1) + NR_MOVED * PAGE;
 	dst = map_pages(NR_PAGES, -1);
-	fd = register_dst();
+	fd = uffd_open();
+	if (fd < 0)
+		die("userfaultfd");
+	uffd_register(fd, dst, NR_PAGES);
 	pagemap = open("/proc/self/pagemap", O_RDONLY);
 	if (argc > 3)
 		mirror = mirror_open();
 	threads[0] = start_thread(argc > 3 ? read_and_write_over : write_over, NULL);
 	threads[1] = start_thread(argc > 3 ? reclaim_noio : reclaim, NULL);
-	while (time_left() && moves < wanted && !changed) {
+	while (time_left() && (!wanted || moves < wanted) && !changed) {
 		if (argc > 3) {
 			move_while_held(fd, pagemap, mirror);
 			continue;

@@ -9,6 +9,7 @@ here by name, so a new one needs no change. The name `trace` stands for all trac
 import errno
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -230,7 +231,7 @@ class Control:
 
 
 class KernelLog:
-    """What the module logs while the context is open; it names there what it allows."""
+    """What is logged while the context is open; the module names there what it allows."""
 
     def __enter__(self) -> "KernelLog":
         try:
@@ -244,9 +245,8 @@ class KernelLog:
         if self.fd >= 0:
             os.close(self.fd)
 
-    def said(self) -> str:
-        """Return the module's last line, '' if it logged none (its lines are rate-limited)."""
-        last = ""
+    def messages(self) -> Iterator[str]:
+        """Return what the kernel has logged since the last call, without times."""
         while self.fd >= 0:
             try:
                 record = os.read(self.fd, 8192).decode(errors="replace")
@@ -254,9 +254,12 @@ class KernelLog:
                 continue
             except OSError:
                 break
-            message = record.partition(";")[2].partition("\n")[0]
-            last = message if message.startswith(DEBUGFS_DIR) else last
-        return last
+            yield record.partition(";")[2].partition("\n")[0]
+
+    def said(self) -> str:
+        """Return the module's last line, '' if it logged none (its lines are rate-limited)."""
+        own = [message for message in self.messages() if message.startswith(DEBUGFS_DIR)]
+        return own[-1] if own else ""
 
 
 def refusal(error: OSError) -> str:

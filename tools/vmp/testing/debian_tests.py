@@ -12,9 +12,9 @@ from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
 from vmp.guest.sources import find_version
+from vmp.guest.suite import prepare
 from vmp.livepatch.image import extract, list_symbols, read_notes
 from vmp.testing import livepatch_tests
-from vmp.testing.guest_tests import prepare
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"

@@ -6,55 +6,27 @@ import subprocess
 import time
 from pathlib import Path
 
-from vmp.ab.workloads import build_programs
-from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
+from vmp.common import OUT, Failure, Words, run
 from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
-from vmp.guest.log import STALE_BREAKPOINT, find_splat
-from vmp.guest.sources import Version
+from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.suite import (
+    DEBUG_SCALE,
+    GUEST,
+    GUESTS,
+    PATIENCE,
+    PROGRAMS,
+    prepare,
+    tail,
+    vm,
+    vm_once,
+)
 from vmp.testing.faults import NEEDED
 from vmp.testing.results import Report
 
-VM = REPO / "tools" / "vm"
-GUEST = REPO / "tools" / "tests" / "guest"
-PROGRAMS = CACHE / "tests"
 STARTED = "KTAP version 1"  # what tests/guest/run says first
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
-DEBUG_SCALE = 10  # percent of the plain kernel's sizes
-# The guest ends a test that hangs, by a clock of its own; these are for a guest that has died. It
-# says each minute that it lives, and a minute is longer where the machine is busy.
-PATIENCE = ("--silence", "900", "--timeout", "36000")  # seconds
 NODES = (2, 4)
-GUESTS = 10  # so many may be needed: QEMU has lost two in one run, and tests may fail
-
-
-def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
-    """Run tools/vm, again if QEMU lost the guest, with both streams in `log`.
-
-    Returns its exit status and the log's text.
-    """
-    for _ in range(GUESTS):
-        status, text = vm_once(arguments, log)
-        if status != STALE_BREAKPOINT:
-            break
-        print(f"# QEMU lost the guest: {log}", flush=True)
-    return status, text
-
-
-def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
-    """Run tools/vm with both streams in `log`; return its exit status and the log's text."""
-    log.parent.mkdir(exist_ok=True)
-    with log.open("w") as output:
-        done = subprocess.run(
-            # The guest must not outlive us, even when we are killed.
-            ["setpriv", "--pdeathsig", "TERM", str(VM), *map(str, arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=REPO,
-            check=False,
-        )
-    return done.returncode, log.read_text(errors="replace")
 
 
 def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
@@ -62,12 +34,6 @@ def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
     status, text = vm(arguments, log)
     if status:
         raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
-
-
-def tail(text: str) -> str:
-    """Return the kernel's report of trouble or the last lines of a log, for a reason of failure."""
-    lines = text.splitlines()
-    return "\n".join(find_splat(lines)[:15] or lines[-15:])
 
 
 def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
@@ -178,15 +144,6 @@ def guest_suite(
         "\n".join(unclean) or None,
         time.monotonic() - start,
     )
-
-
-def prepare(version: Version) -> None:
-    """Compile the programs of the guest tests, some of them a release's own."""
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    tree = source(version)
-    with locked(PROGRAMS / ".lock"):
-        run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
-        build_programs()  # a guest would be slow at it
 
 
 def run_slow(report: Report, full: bool, kernel: str) -> None:

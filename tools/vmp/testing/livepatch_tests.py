@@ -13,7 +13,8 @@ from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, console, run_script
 from vmp.guest.log import find_splat, read_log
 from vmp.guest.qemu import Machine
-from vmp.testing.guest_tests import PROGRAMS, names, report_results
+from vmp.guest.suite import PROGRAMS
+from vmp.testing.guest_tests import names, report_results
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"

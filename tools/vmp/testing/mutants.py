@@ -12,17 +12,8 @@ from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_modu
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import policies
 from vmp.guest.sources import find_version
-from vmp.testing.guest_tests import (
-    GUEST,
-    KUNIT,
-    PATIENCE,
-    judge_kunit,
-    kunit_log,
-    names,
-    prepare,
-    settings,
-    vm,
-)
+from vmp.guest.suite import GUEST, PATIENCE, prepare, vm
+from vmp.testing.guest_tests import KUNIT, judge_kunit, kunit_log, names, settings
 from vmp.testing.results import Report
 
 LIMIT = 400  # seconds of the guest tests' clock: a faulty build may hang its test

@@ -11,6 +11,7 @@ import vmp.demo.command
 import vmp.guest.building
 import vmp.guest.command
 import vmp.livepatch.command
+import vmp.torture.command
 from vmp.common import REPO, Command, Parser
 from vmp.vmscanctl import COMMANDS, make_parser
 
@@ -22,6 +23,7 @@ TOOLS = (
     vmp.guest.building.COMMAND,
     vmp.guest.command.COMMAND,
     vmp.livepatch.command.COMMAND,
+    vmp.torture.command.COMMAND,
 )
 
 

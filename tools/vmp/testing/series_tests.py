@@ -18,9 +18,10 @@ from vmp.guest.kernel import (
 )
 from vmp.guest.porting import compare
 from vmp.guest.sources import Version, find_version, versions
+from vmp.guest.suite import GUEST, tail, vm
 from vmp.guest.trial import OFF, ON, STOCK, applies, release_objects
 from vmp.testing.faults import FAULTS
-from vmp.testing.guest_tests import GUEST, guest_suite, tail, vm, vm_succeeds
+from vmp.testing.guest_tests import guest_suite, vm_succeeds
 from vmp.testing.results import Report
 
 # The static key of each policy point, and how many branches on it the functions have that ask,

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Everything at once, at random: see tools/vmp/torture. VMP_TORTURE has its options.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+tools=$(realpath "$(dirname "$0")/../..")
+
+# flakey NAME DEVICE UP DOWN: writes to it fail while it is down, which is DOWN of UP + DOWN seconds.
+flakey() {
+	dmsetup create "$1" --noudevsync --table \
+		"0 $(blockdev --getsz "$2") flakey $2 0 $3 $4 1 error_writes" 2>/dev/null || return 1
+	dmsetup mknodes "$1"
+}
+
+flakey_remove() {
+	[[ -b /dev/mapper/$1 ]] || return 0
+	dmsetup remove --noudevsync --retry "$1"
+	rm -f "/dev/mapper/$1"
+}
+
+second_reset() { { echo 1 >"/sys/block/zram$second/reset"; } 2>/dev/null; }
+
+torture_clean_up() {
+	clean_up_begins
+	local online
+
+	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
+	echo y >"$LRU_GEN"
+	! grep -q "^/dev/dm-" /proc/swaps || swapoff /dev/mapper/vmp-swap
+	flakey_remove vmp-swap
+	flakey_remove vmp-bad
+	if [[ $bad_disk ]]; then
+		losetup --detach "$bad_disk"
+		rm "$WORK/bad"
+	fi
+	if [[ $second ]]; then
+		wait_until second_reset || fail "zram$second is in use"
+		echo "$second" >/sys/class/zram-control/hot_remove
+	fi
+	clean_up
+}
+
+second=
+bad_disk=
+words=()
+trap torture_clean_up EXIT
+memcg_new
+echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
+mkdir "$VMP_MEMCG"/{checked,tight}
+# Who is above that waits, and is not killed.
+echo 24M >"$VMP_MEMCG/tight/memory.high"
+swap_new
+xfs_new
+second=$(</sys/class/zram-control/hot_add)
+echo 256M >"/sys/block/zram$second/disksize"
+mkswap "/dev/zram$second" >/dev/null
+truncate -s 64M "$WORK/bad"
+bad_disk=$(losetup --find --show "$WORK/bad")
+! flakey vmp-swap "/dev/zram$second" 2 1 || words+=(--faulty-swap /dev/mapper/vmp-swap)
+! flakey vmp-bad "$bad_disk" 1 1 || words+=(--faulty-disk /dev/mapper/vmp-bad)
+# shellcheck disable=SC2086 # they are words
+python3 "$tools/vmp/torture/inside.py" --policy "$POLICY" --module "$VMP_MODULE_DIR/vmscan_policy.ko" \
+	--programs "$BIN" --top "$VMP_MEMCG" --files "$FS" --work "$WORK" --swap /dev/zram0 \
+	"${words[@]}" ${VMP_TORTURE:-} || fail "torture has ended with status $?"

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What runs the guest tests: their programs, and a guest for them."""
+
+import subprocess
+from pathlib import Path
+
+from vmp.ab.workloads import build_programs
+from vmp.common import CACHE, REPO, locked, run
+from vmp.guest.kernel import source
+from vmp.guest.log import STALE_BREAKPOINT, find_splat
+from vmp.guest.sources import Version
+
+VM = REPO / "tools" / "vm"
+GUEST = REPO / "tools" / "tests" / "guest"
+PROGRAMS = CACHE / "tests"
+DEBUG_SCALE = 10  # percent of the plain kernel's sizes
+# The guest ends a test that hangs, by a clock of its own; these are for a guest that has died. It
+# says each minute that it lives, and a minute is longer where the machine is busy.
+PATIENCE = ("--silence", "900", "--timeout", "36000")  # seconds
+GUESTS = 10  # so many may be needed: QEMU has lost two in one run, and tests may fail
+
+
+def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
+    """Run tools/vm, again if QEMU lost the guest, with both streams in `log`.
+
+    Returns its exit status and the log's text.
+    """
+    for _ in range(GUESTS):
+        status, text = vm_once(arguments, log)
+        if status != STALE_BREAKPOINT:
+            break
+        print(f"# QEMU lost the guest: {log}", flush=True)
+    return status, text
+
+
+def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
+    """Run tools/vm with both streams in `log`; return its exit status and the log's text."""
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as output:
+        done = subprocess.run(
+            # The guest must not outlive us, even when we are killed.
+            ["setpriv", "--pdeathsig", "TERM", str(VM), *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=REPO,
+            check=False,
+        )
+    return done.returncode, log.read_text(errors="replace")
+
+
+def prepare(version: Version) -> None:
+    """Compile the programs of the guest tests, some of them a release's own."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    tree = source(version)
+    with locked(PROGRAMS / ".lock"):
+        run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
+        build_programs()  # a guest would be slow at it
+
+
+def tail(text: str) -> str:
+    """Return the kernel's report of trouble or the last lines of a log, for a reason of failure."""
+    lines = text.splitlines()
+    return "\n".join(find_splat(lines)[:15] or lines[-15:])

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The torture command: a guest, or this machine, in which everything happens at once."""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, Words, run
+from vmp.guest.kernel import build_kernel, kernel_version
+from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.sources import KERNEL_HELP, asked
+from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
+from vmp.torture.actions import ACTIONS
+from vmp.torture.options import chosen, options
+from vmp.torture.reduce import reduce
+
+TEST = "torture"
+OPERATION = "To pages that are checked."
+LEAST = 10  # seconds that are worth a guest
+TRIES = 2  # runs without a failure after which a list of actions is held for harmless
+SAID = re.compile(r"^# (torture: .*)$", re.MULTILINE)
+BEGUN = re.compile(r"^# torture: seed ", re.MULTILINE)
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what torture takes."""
+    options(parser)
+    add = parser.add_argument
+    add("--list", action="store_true", help="print the actions and what they do, and exit")
+    add("--reduce", action="store_true",
+        help="when it fails, look for the shortest list of actions that still fails")  # fmt: skip
+    add("--kernel", metavar="V", help=KERNEL_HELP)
+    add("--debug", action="store_true", help="use the kernel with sanitizers and lock checking")
+    add("--numa", choices=("1", "2", "4"), default="1", help="nodes of the guest (default: 1)")
+    add("--here", action="store_true",
+        help="torture this machine, not a guest: it may crash, and lose data")  # fmt: skip
+    add("--module", type=Path, metavar="DIR", help="with --here: where vmscan_policy.ko is")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a run: whether it failed, and the lines that say why."""
+
+    failed: bool
+    said: str
+    log: Path
+
+
+def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> str:
+    """Return the options for the test."""
+    return shlex.join(
+        ["--seed", str(args.seed), "--for", f"{seconds:g}s", "--actions", ",".join(actions)]
+    )
+
+
+def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: str) -> Run:
+    """Run in a guest, and for what is left in another where QEMU has lost one."""
+    prepare(kernel_version(kernel))
+    left = args.for_
+    for number in range(1, GUESTS + 1):
+        log = OUT / f"torture-{name}-{number}.log"
+        environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={int(3 * left + 1800)}",
+                       f"VMP_TORTURE={words_for(args, actions, left)}",
+                       *([f"VMP_SCALE={DEBUG_SCALE}"] if args.debug else [])]  # fmt: skip
+        words: Words = ["--kernel", kernel, "--disk", "2G:1000", "--numa", args.numa, *PATIENCE]
+        began = time.monotonic()
+        status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
+        if status != STALE_BREAKPOINT:
+            return judged(status, text, log)
+        print(f"torture: QEMU lost the guest: {log}", flush=True)
+        left -= time.monotonic() - began if BEGUN.search(text) else 0
+        if left < LEAST:
+            return Run(False, "", log)
+    raise Failure(f"QEMU has lost {GUESTS} guests: {log}")
+
+
+def judged(status: int, text: str, log: Path) -> Run:
+    """Return what came of a run by what it has said; raises Failure where it has not begun."""
+    said = "\n".join(SAID.findall(text))
+    if not said:
+        raise Failure(f"it has not begun: {log}\n{tail(text)}")
+    return Run(bool(status), f"{said}\n{tail(text)}" if status else said, log)
+
+
+def environment_here(args: argparse.Namespace) -> Mapping[str, str]:
+    """Return the environment of a run on this machine; compiles the checkers."""
+    if os.geteuid():
+        raise Failure("only root can do this: run it as root or with sudo")
+    module = args.module or (Path(os.environ.get("VMP_MODULE_DIR") or "."))
+    if not (module / "vmscan_policy.ko").exists():
+        raise Usage(f"--module {module}: it holds no vmscan_policy.ko")
+    names = ("torture", "lostwrite", "uffd-move")
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    run(["make", "-C", GUEST, f"OUT={PROGRAMS}", *(f"{PROGRAMS}/{name}" for name in names)],
+        "compiling the checkers")  # fmt: skip
+    return os.environ | {
+        "VMP_MODULE_DIR": str(module.resolve()), "VMP_TEST_BIN": str(PROGRAMS),
+        "VMP_LIMIT": str(int(3 * args.for_ + 1800)),
+        "VMP_TORTURE": words_for(args, chosen(args.actions), args.for_),
+    }  # fmt: skip
+
+
+def here(args: argparse.Namespace) -> int:
+    """Run on this machine."""
+    environment = environment_here(args)
+    print("torture: this machine: CPUs and swap go and come, memory runs short, the module is "
+          "removed; it may crash or lose data", flush=True)  # fmt: skip
+    return subprocess.run([GUEST / "run", TEST], env=environment, cwd=REPO, check=False).returncode
+
+
+def reduced(args: argparse.Namespace, kernel: Path, actions: list[str]) -> list[str]:
+    """Return the shortest list of actions that still fails."""
+    tries = 0
+
+    def fails(part: list[str]) -> bool:
+        nonlocal tries
+        tries += 1
+        for again in range(1, TRIES + 1):
+            found = in_guests(args, kernel, part, f"{args.seed}-try{tries}-{again}")
+            if found.failed:
+                break
+        print(f"torture: {'fails' if found.failed else 'holds'}: {','.join(part)}", flush=True)
+        return found.failed
+
+    return reduce(actions, fails)
+
+
+def torture(args: argparse.Namespace) -> int:
+    """Run what is asked for."""
+    actions = chosen(args.actions)
+    if args.list:
+        width = max(map(len, ACTIONS))
+        for name, action in ACTIONS.items():
+            print(f"{name:{width}}  {action.run.__doc__ if action.run else OPERATION}")
+        return 0
+    if args.here:
+        if args.kernel or args.debug or args.reduce or args.numa != "1":
+            raise Usage("--here is this machine: leave --kernel, --debug, --numa and --reduce out")
+        return here(args)
+    if args.module:
+        raise Usage("--module is for --here: a guest has a module that is built for it")
+    kernel = build_kernel(asked(args.kernel), "debug" if args.debug else "plain")
+    OUT.mkdir(exist_ok=True)
+    print(f"torture: seed {args.seed}: {args.for_:g} s, then a look at what is left", flush=True)
+    found = in_guests(args, kernel, actions, str(args.seed))
+    print(found.said)
+    print(f"torture: log: {found.log}")
+    if not found.failed:
+        return 0
+    if args.reduce:
+        actions = reduced(args, kernel, actions)
+    again = f"tools/torture --seed {args.seed} --for {args.for_:g}s"
+    again += " --debug" if args.debug else ""
+    again += f" --kernel {args.kernel}" if args.kernel else ""
+    again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"
+    print(f"torture: it has failed; to do the same: {again}", flush=True)
+    return 1
+
+
+COMMAND = Command(
+    "torture",
+    "Do everything at once to module and kernel, at random, while data are checked.",
+    arguments,
+    torture,
+)

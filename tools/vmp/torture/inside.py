@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Torture of the kernel that this runs on: the actions and the checkers, and their verdict.
+
+Run by the guest test `torture`, which has made the place and takes it away again.
+"""
+
+import argparse
+import mmap
+import os
+import random
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+
+from vmp.common import Failure, Parser, Usage, run_tool
+from vmp.control.debugfs import KernelLog
+from vmp.guest.log import find_splat
+from vmp.torture import checkers
+from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
+from vmp.torture.checkers import Checkers
+from vmp.torture.options import chosen, options
+from vmp.torture.place import CPUS, FAULTS, Place, command, read, stacks, wait_until, write
+from vmp.torture.state import left, state
+
+HANG = 300  # seconds that nothing takes, however busy the machine
+OFF = 120  # seconds after which branches are off and threads are gone
+LATE = 0.1  # seconds that a lane makes up for
+FAILED_SWAP = "Write-error on swap-device"
+
+
+class Lane:
+    """A process that does the actions of a lane in the order that the seed gives."""
+
+    def __init__(self, name: str, known: list[str], seed: str) -> None:
+        self.name, self.known, self.seed = name, known, seed
+        # Stop, when the action began, which one; then done and refused, of each.
+        memory = mmap.mmap(-1, 8 * (3 + 2 * len(known)))
+        self.shared: memoryview[int] = memoryview(memory).cast("Q")
+        self.pid = 0
+
+    def start(self, place: Place, pages: IO[bytes], said: Path) -> None:
+        """Begin."""
+        self.pid = os.fork()
+        if self.pid:
+            return
+        os.nice(-20)  # the checkers take all that there is
+        try:
+            self.work(place, pages)
+            os._exit(0)
+        except BaseException:
+            said.write_text(traceback.format_exc())
+        os._exit(1)
+
+    def work(self, place: Place, pages: IO[bytes]) -> None:
+        """Do actions until told to stop."""
+        rng = random.Random(f"{self.seed} {self.name}")
+        weights = [KNOWN[name].weight for name in self.known]
+        due = time.monotonic()
+        while not self.shared[0]:
+            number = rng.choices(range(len(self.known)), weights)[0]
+            own = random.Random(rng.getrandbits(64))
+            pause = own.random() * 2 * LANES[self.name]
+            self.shared[2] = number
+            self.shared[1] = int(time.monotonic())
+            self.shared[3 + 2 * number + (not self.act(number, own, place, pages))] += 1
+            self.shared[1] = 0
+            # On average: a sleep is no shorter than a tick, and an action may take long.
+            due = max(due, time.monotonic() - LATE) + pause
+            time.sleep(max(0, due - time.monotonic()))
+
+    def act(self, number: int, own: random.Random, place: Place, pages: IO[bytes]) -> bool:
+        """Do one action; tell if it was done."""
+        name = self.known[number]
+        run = KNOWN[name].run
+        try:
+            if run:
+                return run(place, own)
+            return os.write(pages.fileno(), f"{name} {own.getrandbits(40)}\n".encode()) > 0
+        except OSError:
+            return False
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return how many of each action were done, and refused."""
+        numbers = self.shared[3:]
+        return {name: (numbers[2 * i], numbers[2 * i + 1]) for i, name in enumerate(self.known)}
+
+    def hangs(self) -> str:
+        """Return a sentence if an action takes too long."""
+        began = self.shared[1]
+        if began and time.monotonic() - began > HANG:
+            where = stacks(self.pid)
+            return f"a hang: '{self.known[self.shared[2]]}' takes more than {HANG} s\n{where}"
+        return ""
+
+
+class Torture:
+    """A run: what it does, for how long, and what came of it."""
+
+    def __init__(
+        self, place: Place, arguments: argparse.Namespace, work: Path, log: KernelLog
+    ) -> None:
+        self.place, self.seconds, self.work, self.log = place, arguments.for_, work, log
+        self.seed = arguments.seed
+        asked = chosen(arguments.actions)
+        missing = {name: reason for name in asked if (reason := KNOWN[name].lacks(place))}
+        self.names = [name for name in asked if name not in missing]
+        self.say(f"seed {self.seed}, {self.seconds:g} s, actions {','.join(self.names)}")
+        for name, reason in missing.items():
+            self.say(f"left out: {name}: this kernel or machine lacks {reason}")
+        if LEFT_OUT:
+            self.say(f"left out: {', '.join(LEFT_OUT)}: emulated CPUs can't run code with probes")
+        if not self.names:
+            raise Usage("none of these actions can be done here")
+        self.checkers = Checkers(place, work, random.Random(f"{self.seed} checkers"))
+        known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
+        self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print(f"torture: {text}", flush=True)
+
+    def read_log(self) -> None:
+        """Raise Failure if the kernel has logged trouble."""
+        self.lines.extend(self.log.messages())
+        if splat := find_splat(self.lines):
+            raise Failure("the kernel's log shows trouble: " + "\n".join(splat))
+
+    def watch(self) -> None:
+        """Raise Failure when something has gone wrong by now."""
+        self.read_log()
+        self.checkers.reap()
+        for lane in self.lanes:
+            if hang := lane.hangs():
+                raise Failure(hang)
+            if lane.pid and os.waitpid(lane.pid, os.WNOHANG)[0]:
+                lane.pid = 0
+                if not lane.shared[0]:
+                    raise Failure(f"lane {lane.name} has ended: {read(self.work / lane.name)}")
+
+    def lanes_end(self) -> bool:
+        """Tell if no action runs any more."""
+        self.watch()
+        return not any(lane.pid for lane in self.lanes)
+
+    def checkers_end(self) -> bool:
+        """Tell if no checker runs any more."""
+        self.watch()
+        return not self.checkers.running
+
+    def run(self) -> None:
+        """Do all; raise Failure, in one sentence, for what is wrong."""
+        command("rmmod", "vmscan_policy")
+        before = self.settled()
+        if not command("insmod", self.place.module):
+            raise Failure("the module can't be loaded")
+        pages = self.checkers.pages()
+        self.checkers.files(Path(checkers.__file__))
+        for lane in self.lanes:
+            lane.start(self.place, pages, self.work / lane.name)
+        end = time.monotonic() + self.seconds
+        while time.monotonic() < end:
+            if len(self.checkers.running) < 3:
+                self.checkers.start_round()
+            time.sleep(0.2)
+            self.watch()
+        for lane in self.lanes:
+            lane.shared[0] = 1
+        wait_until(self.lanes_end, "a hang: an action has not ended", HANG)
+        self.put_back()
+        for checker in self.checkers.running:
+            checker.end()
+        try:
+            wait_until(self.checkers_end, "a hang: a checker has not ended", HANG)
+        except Failure as failure:
+            rest = (f"{each.name}: {stacks(each.process.pid)}" for each in self.checkers.running)
+            raise Failure("\n".join([str(failure), *rest])) from None
+        self.removed(before)
+        self.read_log()
+
+    def settled(self) -> dict[str, set[str]]:
+        """Return the state of the kernel without the module, when no branch is on any more."""
+        key, last = "branches that are on, by functions called", time.monotonic() + OFF
+        found = state(self.place)
+        while found.get(key) and time.monotonic() < last:
+            time.sleep(5)
+            found = state(self.place)
+        return found
+
+    def removed(self, before: dict[str, set[str]]) -> None:
+        """Remove the module; raise Failure if the kernel is not as it was."""
+        wait_until(lambda: command("rmmod", "vmscan_policy"), "the module can't be removed", 60)
+        end = time.monotonic() + OFF
+        while rest := left(before, state(self.place)):
+            if time.monotonic() > end:
+                raise Failure(f"after rmmod the kernel is not as before insmod: {rest}")
+            time.sleep(5)
+
+    def put_back(self) -> None:
+        """Undo what actions leave in force."""
+        for switch in CPUS.glob("cpu[0-9]*/online"):
+            write(switch, "1")
+        for fault in FAULTS:
+            if fault.exists():
+                write(fault / "probability", "0")
+        for cgroup in (self.place.checked, self.place.tight):
+            write(cgroup / "memory.high", "max")
+        if self.place.swap not in read(Path("/proc/swaps")):
+            command("swapon", self.place.swap)
+
+    def report(self) -> None:
+        """Say how often what was done."""
+        counts: dict[str, tuple[int, int]] = {}
+        for lane in self.lanes:
+            counts |= lane.counts()
+        # What was told to the checkers is what they have done.
+        counts |= {name: did for name, did in self.checkers.operations.items() if name in counts}
+        done = (f"{name} {yes}/{no}" for name, (yes, no) in counts.items())
+        self.say(f"actions, done/refused: {', '.join(done)}")
+        faults = {
+            "failed writes to swap (that the log tells of)":
+                sum(FAILED_SWAP in line for line in self.lines),
+            "failed writes to a disk": counts.get("disk-faults", (0, 0))[0],
+            "processes with failed allocations": counts.get("allocation-faults", (0, 0))[0],
+        }  # fmt: skip
+        self.say("faults: " + ", ".join(f"{count} {name}" for name, count in faults.items()))
+        checked = (f"{count} {name}" for name, count in sorted(self.checkers.counts.items()))
+        self.say(f"checked: {', '.join(checked)}")
+
+    def abandon(self) -> None:
+        """End what still runs."""
+        for lane in self.lanes:
+            if lane.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(lane.pid, 9)
+        for checker in self.checkers.running:
+            checker.process.kill()
+        with suppress(OSError):
+            self.put_back()
+
+
+def main() -> int:
+    """Torture, and return 0 if all has held."""
+    parser = Parser(prog="inside")
+    options(parser)
+    for name in ("policy", "module", "programs", "top", "files", "work"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("swap", "faulty-swap", "faulty-disk"):
+        parser.add_argument(f"--{name}", default="")
+    arguments = parser.parse_args()
+    place = Place(arguments.policy, arguments.module, arguments.programs, arguments.top,
+                  arguments.files, arguments.swap, arguments.faulty_swap,
+                  arguments.faulty_disk)  # fmt: skip
+    with KernelLog() as log:
+        torture = Torture(place, arguments, arguments.work, log)
+        try:
+            torture.run()
+        except Failure:
+            torture.abandon()
+            raise
+        finally:
+            torture.report()
+    torture.say("all has held")
+    return 0
+
+
+if __name__ == "__main__":
+    run_tool("torture", main)
