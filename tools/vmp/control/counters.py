@@ -225,8 +225,8 @@ class Counters:
         with at_once():
             if mark:
                 self.marker.write(mark)
-            vmstat = Path("/proc/vmstat").read_text()
             stats = self.control.stats()
+            vmstat = Path("/proc/vmstat").read_text()
         sources = {f"stats.{point}": counts for point, counts in stats.items()} | {
             "vmstat": parse_pairs(vmstat, VMSTAT),
             "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
