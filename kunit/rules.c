@@ -152,6 +152,9 @@ static void machine_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, set->ops.throttle);
 	KUNIT_EXPECT_NULL(test, set->ops.unmap_ptes);
 	KUNIT_EXPECT_NULL(test, set->ops.young_ptes);
+	/* What another set let wait is traced whole. */
+	KUNIT_EXPECT_NOT_NULL(test, set->ops.flush_begin);
+	KUNIT_EXPECT_NOT_NULL(test, set->ops.flush_end);
 	vmp_free_set(set);
 }
 

@@ -76,14 +76,13 @@ static void flush_end(const struct vmscan_group *group, struct vmscan_note *note
 	trace_flush_batch_end(&where, vmp_end_id(VMP_SPAN_FLUSH), group);
 }
 
-/* A group that began with another set is counted and traced to its end. */
+/* A group that another set let come about is traced and counted, too. */
 static void flush_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
 {
-	ops->flush_end = flush_end;
-	if (settings->policy[VMP_POINT_FLUSH] == VMP_FLUSH_STOCK)
-		return;
-	ops->flush_group = flush_group;
 	ops->flush_begin = flush_begin;
+	ops->flush_end = flush_end;
+	if (settings->policy[VMP_POINT_FLUSH] != VMP_FLUSH_STOCK)
+		ops->flush_group = flush_group;
 }
 
 static const struct vmp_policy flush_policies[] = {

@@ -202,14 +202,6 @@ def of_cgroup(memcg: Path) -> dict[str, dict[str, int]]:
     }
 
 
-def whole_machine() -> dict[str, dict[str, int]]:
-    """Return what is counted for all cgroups together, by source."""
-    return {
-        "vmstat": parse_pairs(Path("/proc/vmstat").read_text(), VMSTAT),
-        "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
-    }
-
-
 class Counters:
     """Takes snapshots of all counters of one run."""
 
@@ -233,10 +225,13 @@ class Counters:
         with at_once():
             if mark:
                 self.marker.write(mark)
-            sources = whole_machine()
             stats = self.control.stats()
-        sources |= {f"stats.{point}": counts for point, counts in stats.items()}
-        sources |= of_cgroup(self.memcg)
+            vmstat = Path("/proc/vmstat").read_text()
+        sources = {f"stats.{point}": counts for point, counts in stats.items()} | {
+            "vmstat": parse_pairs(vmstat, VMSTAT),
+            "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
+            **of_cgroup(self.memcg),
+        }
         values: dict[str, float] = {"time": time.monotonic()}
         for source, counts in sources.items():
             values |= {f"{source}.{name}": value for name, value in counts.items()}

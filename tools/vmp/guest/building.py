@@ -3,19 +3,19 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from vmp.common import Command, Parser, Usage
+from vmp.common import Parser, Usage
 from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, nearest, source_trial
 from vmp.guest.sources import KERNEL_HELP, asked, find_version, versions
 from vmp.guest.trial import release_trial
-from vmp.testing.releases import watch
 
 
-def arguments(parser: Parser) -> None:
-    """Tell the parser what kernel takes."""
+def arguments(parser: Parser) -> Any:
+    """Tell the parser what kernel takes; return its commands, to which others can be added."""
     commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="build a kernel if needed and print its directory")
     module = commands.add_parser("module", help="build the module and print its directory")
@@ -23,7 +23,6 @@ def arguments(parser: Parser) -> None:
     listing = commands.add_parser("versions", help="print the point releases, oldest first")
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
-    watch = commands.add_parser("watch", help="try the hooks on releases that nobody has tested")
     for command in (build, deb, patches, check):
         command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
     module.add_argument(
@@ -38,9 +37,7 @@ def arguments(parser: Parser) -> None:
     patches.add_argument("directory", type=Path, help="where to write them")
     check.add_argument("--source", type=Path, metavar="DIR", help="a tree, in place of a release")
     check.add_argument("--series", metavar="S", help="the series to try (default: the nearest)")
-    watch.add_argument("release", nargs="*", metavar="V",
-        help="a release to try (default: each that is newer than those tested)")  # fmt: skip
-    watch.add_argument("--list", action="store_true", help="only say which these are")
+    return commands
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
         write_series(find_version(asked(args.kernel)).series, args.directory)
     elif args.what == "check":
         return try_series(args)
-    elif args.what == "watch":
-        return watch([find_version(name, hooked=False) for name in args.release], args.list)
     return 0
 
 
@@ -77,11 +72,3 @@ def try_series(args: argparse.Namespace) -> int:
         version = find_version(asked(args.kernel), hooked=False)
         fits = check(version.point, release_trial(version, args.series or nearest(version.series)))
     return 0 if fits else 1
-
-
-COMMAND = Command(
-    "kernel",
-    "Build guest kernels with the hook patches, and the module for them.",
-    arguments,
-    run,
-)

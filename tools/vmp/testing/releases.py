@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Trying the hooks on releases of the kernel that appeared since the last test."""
 
+import argparse
 from pathlib import Path
 
-from vmp.common import OUT, Failure
+from vmp.common import OUT, Command, Failure, Parser
+from vmp.guest import building
 from vmp.guest.kernel import build_kernel
 from vmp.guest.porting import check, nearest
-from vmp.guest.sources import Version, archive_series, key, versions
+from vmp.guest.sources import Version, archive_series, find_version, key, versions
 from vmp.guest.trial import release_trial
 from vmp.testing import support
 from vmp.testing.guest_tests import guest_suite
@@ -70,3 +72,28 @@ def watch(named: list[Version], only_list: bool) -> int:
     status = report.finish()
     print(support.table(support.NEW))
     return status
+
+
+def arguments(parser: Parser) -> None:
+    """Tell the parser what kernel takes."""
+    watch = building.arguments(parser).add_parser(
+        "watch", help="try the hooks on releases that nobody has tested"
+    )
+    watch.add_argument("release", nargs="*", metavar="V",
+        help="a release to try (default: each that is newer than those tested)")  # fmt: skip
+    watch.add_argument("--list", action="store_true", help="only say which these are")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one command."""
+    if args.what == "watch":
+        return watch([find_version(name, hooked=False) for name in args.release], args.list)
+    return building.run(args)
+
+
+COMMAND = Command(
+    "kernel",
+    "Build guest kernels with the hook patches, and the module for them.",
+    arguments,
+    run,
+)
