@@ -29,6 +29,7 @@ torture_clean_up() {
 	! grep -q "^/dev/dm-" /proc/swaps || swapoff /dev/mapper/vmp-swap
 	flakey_remove vmp-swap
 	flakey_remove vmp-bad
+	lsmod | grep -q '^vmscan_policy ' || insmod "$module"
 	if [[ $bad_disk ]]; then
 		losetup --detach "$bad_disk"
 		rm "$WORK/bad"
@@ -40,6 +41,9 @@ torture_clean_up() {
 	clean_up
 }
 
+# Another build may come in the place of that one while it is loaded again and again.
+module=$WORK/vmscan_policy.ko
+cp "$VMP_MODULE_DIR/vmscan_policy.ko" "$module"
 second=
 bad_disk=
 words=()
@@ -59,6 +63,6 @@ bad_disk=$(losetup --find --show "$WORK/bad")
 ! flakey vmp-swap "/dev/zram$second" 2 1 || words+=(--faulty-swap /dev/mapper/vmp-swap)
 ! flakey vmp-bad "$bad_disk" 1 1 || words+=(--faulty-disk /dev/mapper/vmp-bad)
 # shellcheck disable=SC2086 # they are words
-python3 "$tools/vmp/torture/inside.py" --policy "$POLICY" --module "$VMP_MODULE_DIR/vmscan_policy.ko" \
+python3 "$tools/vmp/torture/inside.py" --policy "$POLICY" --module "$module" \
 	--programs "$BIN" --top "$VMP_MEMCG" --files "$FS" --work "$WORK" --swap /dev/zram0 \
 	"${words[@]}" ${VMP_TORTURE:-} || fail "torture has ended with status $?"

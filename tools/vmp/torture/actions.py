@@ -73,7 +73,8 @@ def any_file(place: Place, rng: random.Random) -> Path:
     index = rng.randrange(1 << 16)
     files = files_then(place.policy, int(time.monotonic() * 2))
     if not files:
-        raise FileNotFoundError  # the module is not there
+        time.sleep(0.01)
+        raise FileNotFoundError  # the module is not there, for a moment
     return files[index % len(files)]
 
 
@@ -191,9 +192,10 @@ def age(place: Place, rng: random.Random) -> bool:
 
 
 def reload(place: Place, rng: random.Random) -> bool:
-    """Remove the module and load it again; somebody may have a file of it open for a moment."""
-    pause = rng.random() / 10
+    """Remove the module, load it again, and set a profile."""
+    pause, chosen = rng.random() / 10, rng.choice(("recommended", "max", "stock"))
     end = time.monotonic() + 60
+    # Somebody may have a file of it open for a moment.
     while not command("rmmod", "vmscan_policy"):
         if time.monotonic() > end:
             return False
@@ -201,7 +203,8 @@ def reload(place: Place, rng: random.Random) -> bool:
     time.sleep(pause)
     if not command("insmod", place.module):
         raise RuntimeError("the module can't be loaded again")
-    return True
+    # Else all were stock, for as long as it takes until each point is come to.
+    return write(place.policy / "profile", chosen)
 
 
 def cpu(_: Place, rng: random.Random) -> bool:
@@ -345,7 +348,7 @@ NO_FAULTS = "CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_
 ACTIONS = {
     "write": Action("settings", write_setting, weight=20),
     "fuzz": Action("settings", fuzz, weight=2),
-    "profile": Action("settings", profile),
+    "profile": Action("settings", profile, weight=5),
     "settings-add": Action("cgroups", add_settings, weight=2),
     "settings-remove": Action("cgroups", remove_settings),
     "cgroup-make": Action("cgroups", make_cgroup, weight=2),

@@ -159,6 +159,8 @@ class Torture:
         before = self.settled()
         if not command("insmod", self.place.module):
             raise Failure("the module can't be loaded")
+        version = read(Path("/sys/module/vmscan_policy/srcversion")).strip()
+        self.say(f"the module's srcversion is {version}")
         pages = self.checkers.pages()
         self.checkers.files(Path(checkers.__file__))
         for lane in self.lanes:
