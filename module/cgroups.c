@@ -20,6 +20,7 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/stringify.h>
+#include <linux/workqueue.h>
 
 #include "internal.h"
 
@@ -231,8 +232,10 @@ static ssize_t take_id(const char *name, const char __user *ubuf, size_t count,
 		return err;
 	}
 
+	/* Not by this task, which may be in a cgroup namespace that has not all cgroups. */
+	vmp_cgroups_changed();
+	flush_work(&purge_work);
 	guard(mutex)(&cgroups_lock);
-	remove_entries(is_gone, 0);
 	err = take(id);
 	if (err == -ENOENT && take == remove_id)
 		pr_err_ratelimited("cgroups/remove %llu: it has no settings\n", id);

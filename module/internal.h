@@ -464,7 +464,18 @@ void vmp_control_detach(void);
 void vmp_cgroups_create(struct dentry *root);
 void vmp_cgroups_exit(void);
 void vmp_cgroups_changed(void);
+
+/* The current task's memcg, for an RCU read-side section. */
+static inline struct mem_cgroup *vmp_own_memcg(void)
+{
+	return mem_cgroup_from_task(current);
+}
 #else
+static inline struct mem_cgroup *vmp_own_memcg(void)
+{
+	return NULL;
+}
+
 static inline void vmp_cgroups_create(struct dentry *root) {}
 static inline void vmp_cgroups_exit(void) {}
 static inline void vmp_cgroups_changed(void) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the trace events need besides their definitions: ids, and where they happen. */
 #include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/cgroup.h>
 #include <linux/cleanup.h>
 #include <linux/kprobes.h>
@@ -15,13 +16,17 @@
 
 /*
  * What tasks have begun, by kind; a task does one of each at a time. Its end may be told to another
- * set than its beginning, whose notes are void. Two tasks whose place is the same lose an id.
+ * set than its beginning, whose notes are void. Two tasks whose place is the same lose an id. Tasks
+ * that trace at the same time share no cache line.
  */
-static u64 begun[VMP_NR_SPANS][1024];
+static struct {
+	u64 begun[VMP_NR_SPANS];
+	atomic_t last;
+} ____cacheline_aligned places[1024];
 
 static u64 *begun_id(enum vmp_span span)
 {
-	return &begun[span][current->pid % ARRAY_SIZE(begun[span])];
+	return &places[current->pid % ARRAY_SIZE(places)].begun[span];
 }
 
 /**
@@ -32,8 +37,8 @@ static u64 *begun_id(enum vmp_span span)
  */
 u64 vmp_begin_id(enum vmp_span span)
 {
-	static atomic_t last = ATOMIC_INIT(0);
-	u64 id = (u64)current->pid << 32 | ((u32)atomic_inc_return(&last) ?: 1);
+	atomic_t *last = &places[current->pid % ARRAY_SIZE(places)].last;
+	u64 id = (u64)current->pid << 32 | ((u32)atomic_inc_return(last) ?: 1);
 
 	WRITE_ONCE(*begun_id(span), id);
 
@@ -119,7 +124,7 @@ static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 	struct vmp_where where;
 
 	guard(rcu)();
-	memcg = mem_cgroup_from_task(current);
+	memcg = vmp_own_memcg();
 	rule = vmp_rule_now(memcg, &set);
 	where = throttled_where(rule, set, memcg, pgdat->node_id);
 	trace_throttle_begin(&where, vmp_begin_id(VMP_SPAN_THROTTLE), reason);

@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import random
 import resource
 import signal
 import sys
@@ -94,14 +95,73 @@ def test_fio_tells_its_operations_in_whole_lines() -> None:
 
 
 def test_stalls_are_pairs_of_one_task_and_kind() -> None:
-    assert stalls.durations(TRACE) == [999_999, 250]
-    assert stalls.durations("") == []
+    begun: stalls.Begun = {}
+    assert [wait.end - wait.begin for wait in stalls.waits(TRACE, begun)] == [999_999, 250]
+    assert stalls.waits("", {}) == []
+
+
+def trace(*edges: tuple[int, str], pid: int = 1) -> str:
+    """Return a trace of one task: microseconds after the first second, and the edge."""
+    line = "x-{} [000] ..... 1.{:06}: mm_vmscan_memcg_reclaim_{}: x\n"
+    return "".join(line.format(pid, time, edge) for time, edge in edges)
 
 
 def test_a_second_begin_counts() -> None:
-    line = "x-1 [000] ..... 1.{}: mm_vmscan_memcg_reclaim_{}: x\n"
-    edges = (("000100", "begin"), ("000500", "begin"), ("000600", "end"), ("000900", "end"))
-    assert stalls.durations("".join(line.format(*edge) for edge in edges)) == [100]
+    text = trace((100, "begin"), (500, "begin"), (600, "end"), (900, "end"))
+    assert [wait.end - wait.begin for wait in stalls.waits(text, {})] == [100]
+
+
+SECOND = 1_000_000
+
+
+def slices_of(*texts: str) -> list[tuple[list[int], int]]:
+    """Return what slices of 1 ms, with 1 ms between them, have of the waits in these traces.
+
+    Each is read when its slice ends.
+    """
+    begun: stalls.Begun = {}
+    found = []
+    for number, text in enumerate(texts):
+        begin = SECOND + 2000 * number
+        ended = stalls.waits(text, begun)
+        found.append(stalls.of_slice(ended, begun.values(), begin, begin + 1000))
+    return found
+
+
+def test_a_wait_longer_than_a_slice_counts_in_each_and_once_in_percentiles() -> None:
+    """It begins in the first slice, covers the second, and ends in the third."""
+    found = slices_of(trace((700, "begin")), "", trace((4400, "end")))
+    assert found == [([], 300), ([], 1000), ([3700], 400)]
+
+
+def test_waits_are_cut_at_both_edges_for_their_sum() -> None:
+    one, two = trace((900, "begin"), (1100, "end")), trace((200, "begin"), (300, "end"), pid=2)
+    assert slices_of(one + two) == [([100], 200)]
+    # What begins and ends between two slices is in neither; what ends after one has begun is in it.
+    between = trace((1200, "begin"), (1900, "end")) + trace((1300, "begin"), (2010, "end"), pid=2)
+    assert slices_of("", between) == [([], 0), ([710], 10)]
+
+
+def test_long_waits_are_found_as_often_as_they_happen() -> None:
+    """Every tenth wait lasts as long as 25 slices, the others a hundredth of one; half is seen."""
+    source, now, edges, lengths = random.Random(3), 0, [], []
+    while now < 4_000_000:
+        length = 25_000 if source.random() < 0.1 else 10
+        now += source.randrange(100, 900)
+        edges += [(now, "begin"), (now + length, "end")]
+        lengths.append(length)
+        now += length
+    begun: stalls.Begun = {}
+    line = "x-1 [000] ..... {}.{:06}: mm_vmscan_memcg_reclaim_{}: x\n"
+    ended = stalls.waits(
+        "".join(line.format(*divmod(SECOND + at, SECOND), edge) for at, edge in edges), begun
+    )
+    assert len(ended) == len(lengths)
+    slices = [stalls.of_slice(ended, (), begin, begin + 1000)
+              for begin in range(SECOND, SECOND + 4_000_000, 2000)]  # fmt: skip
+    seen = [length for found, _ in slices for length in found]
+    assert seen.count(25_000) / len(seen) == pytest.approx(0.1, abs=0.03)
+    assert sum(total for _, total in slices) == pytest.approx(sum(lengths) / 2, rel=0.02)
 
 
 def test_lost_events() -> None:
@@ -391,7 +451,7 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
     monkeypatch.setattr(control, "clear", lambda: cleared.append(1))
     assert run_ab(20, Failure("")) == 0
     out, said = capsys.readouterr()
-    assert "a slice of B is void, the guard tripped: cause=oom" in said
+    assert " is void, the guard tripped: cause=oom" in said
     assert "1 void slice is left out, with the neighbour of each: the guard tripped." in out
     assert cleared == [1]
     kept = file.load_run(tmp_path / "r.json")
@@ -434,13 +494,39 @@ def test_a_terminal_is_told_each_slice(
     "words",
     ["--warmup nan", "--seconds inf", "--settle -1", "--seconds 0", "--slices 3", "--aa 0",
      "--aa --b flush=batch", "--json /nonesuch/x", "--json /", "--primary nonesuch",
-     "--memory x", "--folio 64K", "--progress x --progress-command y"],
+     "--memory x", "--folio 64K", "--progress x --progress-command y", "--slices 12"],
 )  # fmt: skip
 def test_a_wrong_command_line_is_told_in_one_sentence(words: str) -> None:
     parser = Parser()
     command.arguments(parser)
     with pytest.raises(Usage):
         command.run(parser.parse_args([*words.split(), "true"]))
+
+
+def plan_of(*words: str) -> command.Plan:
+    """Return the plan of a command line."""
+    parser = Parser()
+    command.arguments(parser)
+    return command.make_plan(parser.parse_args([*words, "true"]))
+
+
+def test_a_run_that_can_tell_nothing_is_refused() -> None:
+    two = "reclaim_flushes_per_1000,scanned_per_stolen"
+    with pytest.raises(Usage, match="12 slices can't tell .* 2 primary .* --slices 14 or more"):
+        plan_of("--slices", "12", "--primary", two)
+    with pytest.raises(Usage, match="10 slices"):
+        plan_of("--aa", "20", "--slices", "10", "--primary", "scanned_per_stolen")
+    assert plan_of("--slices", "14", "--primary", two).slices == 14
+    assert plan_of("--slices", "4", "--primary", "").primary == []
+
+
+def test_a_seed_repeats_the_order() -> None:
+    one, other = plan_of(), plan_of()
+    assert one.seed != other.seed
+    again = plan_of("--seed", str(one.seed))
+    assert again.order() == one.order()
+    assert again.settings(None, []).seed == one.seed
+    assert set(plan_of("--aa", "--seed", "1").order()) == {"A", "B"}
 
 
 def test_the_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

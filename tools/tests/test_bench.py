@@ -2,16 +2,20 @@
 """Tests of the published experiments: their files, their verdicts and their pages."""
 
 import argparse
+import json
+import math
 import re
 import shlex
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from vmp.ab.command import arguments, make_plan
-from vmp.bench import command
+from vmp.bench import command, plan, registered
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
 from vmp.bench.page import look_up, measured, render
 from vmp.common import REPO, Failure, Parser, Usage
@@ -27,6 +31,7 @@ from vmp.result.goals import (
     MISSING,
     NO_WORSE,
     NOISY,
+    NOT_KNOWN,
     NOT_SEEN,
     OTHER_WAY,
     OURS_ALONE,
@@ -71,8 +76,9 @@ def row(
     if percent is None:
         return Row("x", "x", 100, None, primary=True)
     low, high = ends or (percent - 0.1, percent + 0.1)
-    found = Effect(100, 100 + percent, percent, low, high)
-    return Row("x", "x", 100, 100 + percent, found, 6, True, tests, p, p)
+    shift, low, high = (math.log1p(each / 100) for each in (percent, low, high))
+    found = Effect(shift, low, high, p, 2 / 64)
+    return Row("x", "x", 100, 100 + percent, found, 6, True, tests, p)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +117,11 @@ def test_verdicts(
         (-40, (-50, -30), 1, 0.0625, UNSURE),
         (-40, (-50, 30), 2, 0.0625, NOT_SEEN),
         (-40, (-50, 30), 1, 0.01, NOT_SEEN),
-        ("not up", (-50, 30), 1, 0.01, NO_WORSE),
+        ("not up", (-50, 30), 1, 0.01, NOT_KNOWN),
+        ("not up", (-50, 10.1), 1, 0.2, NOT_KNOWN),
+        ("not up", (-50, 9.9), 1, 0.2, NO_WORSE),
+        ("not up", (-50, -1), 1, 0.06, NO_WORSE),
+        ("not up", (1, 9), 1, 0.06, UNSURE),
         (0, (-9.9, 9.9), 1, 0.2, REPRODUCED),
         (0, (1, 2), 1, 0.01, REPRODUCED),
         (0, (-10, 9.9), 1, 0.2, NOISY),
@@ -127,7 +137,7 @@ def test_a_verdict_never_contradicts_the_interval(
 
 
 def test_five_pairs_tell_nothing() -> None:
-    five = Row("x", "x", 5, 3, Effect(5, 3, -2, None, None), 5, True, 1, 0.0625, 0.0625)
+    five = Row("x", "x", 5, 3, Effect(-0.5, None, None, 0.0625, 0.0625), 5, True, 1, 0.0625)
     assert [verdict(published, five) for published in (-40, 0, "not up")] == [FEW] * 3
 
 
@@ -188,11 +198,10 @@ def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
 @pytest.mark.parametrize("name", names())
 def test_ab_takes_what_a_file_says(name: str, here: bool) -> None:
     experiment = find(name)
+    experiment.check(here)
     for run in experiment.runs:
         args, figures = ab_args(experiment, run, here), experiment.primary(run, here)
         assert args.json and (not figures or args.primary == figures)
-        pairs = args.slices // 2
-        assert len(figures) * 2.0 ** (1 - pairs) < 0.05  # or no difference can be told
     parser = Parser()
     vm_options(parser)
     parser.parse_args(experiment.emulated.vm.split())
@@ -246,17 +255,18 @@ def report(a: list[float], b: list[float], **settings: Any) -> Result:
     )
 
 
-def results(**runs: Result) -> Results:
-    """Return the results of an experiment."""
+def results(**runs: Result | tuple[Result, ...]) -> Results:
+    """Return the results of an experiment, each run of one boot or of several."""
     commands = dict.fromkeys(runs, "tools/ab")
-    return Results("x", "tools/bench run x", False, "--cpus 2", commands, runs)
+    boots = {name: run if isinstance(run, tuple) else (run,) for name, run in runs.items()}
+    return Results("x", "tools/bench run x", False, "--cpus 2", commands, boots)
 
 
 def test_a_page() -> None:
-    page = render(parse("x", GOOD), [results(one=report([100] * 6, [130.0] * 6))])
+    page = render(parse("x", GOOD), [results(one=report([1e6] * 6, [1.3e6] * 6))])
     row = (
-        "| operations | 6.12.117, one | 100 | 130 | +30.0 % | +30.0 to +30.0 % | 0.031 | +20.0 % "
-        f"| **{REPRODUCED}** |"
+        "| operations | 6.12.117, one | 1,000,000 | 1,300,000 | +30.0 % | +30.0 to +30.0 % | 0.031 "
+        f"| one | +0.0 % or +0.0 % | +20.0 % | **{REPRODUCED}** |"
     )
     assert row in page
     assert "$ tools/bench run x\n" in page
@@ -266,7 +276,7 @@ def test_a_run_against_another() -> None:
     """All slices of the one are A, those of the other B."""
     figure = Figure("what", "operations_per_second", against="one")
     other = report([100] * 6, [100.0] * 6)
-    found = look_up(figure, [figure.row], report([150] * 6, [150.0] * 6), other)
+    found = look_up(figure, [figure.row], [report([150] * 6, [150.0] * 6)], [other])
     assert (found.before, found.after, found.percent) == (100, 150, 50)
     assert found.p is not None and found.p < 0.001
 
@@ -278,7 +288,7 @@ def test_what_an_emulator_can_not_show_is_no_primary_figure_there() -> None:
 
 
 def test_a_figure_that_is_missing() -> None:
-    found = look_up(Figure("what", "stall_p99_ms"), [], report([1] * 6, [1.0] * 6), None)
+    found = look_up(Figure("what", "stall_p99_ms"), [], [report([1] * 6, [1.0] * 6)])
     assert (found.percent, found.p, found.ends) == (None, None, None)
 
 
@@ -286,8 +296,7 @@ def test_p_is_corrected_for_the_number_of_figures() -> None:
     figures = [Figure("what", row) for row in ("operations_per_second", "ms_per_operation")]
     primary = [figure.row for figure in figures]
     one, two = (
-        look_up(figures[0], keys, report([1] * 6, [2.0] * 6), None)
-        for keys in (primary[:1], primary)
+        look_up(figures[0], keys, [report([1] * 6, [2.0] * 6)]) for keys in (primary[:1], primary)
     )
     assert (one.p_corrected, two.p_corrected) == (2 / 64, 4 / 64)
     assert (one.undecidable(), two.undecidable()) == (False, True)
@@ -316,7 +325,7 @@ against = "two"
 )
 def test_figures_that_are_0(before: float, after: float, said: str) -> None:
     figure = Figure("what", "operations_per_second", 0)
-    found = look_up(figure, [figure.row], report([before] * 6, [after] * 6), None)
+    found = look_up(figure, [figure.row], [report([before] * 6, [after] * 6)])
     assert verdict(figure.published, found) == said
 
 
@@ -390,7 +399,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         done.append(words)
         if "--json" in words:
             saved = tmp_path / words[words.index("--json") + 1]
-            saved.write_text(file.run_text(report([1.0] * 6, [1.5] * 6), summary=True))
+            saved.write_text(file.run_text(report([1e6] * 6, [1.5e6] * 6), summary=True))
 
     def measure(_title: str, vm: list[str], runs: dict[Path, str], *_others: Any) -> None:
         done.append(vm)
@@ -406,13 +415,30 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(command, "decide", lambda name: name)
     monkeypatch.setattr(command, "locate", lambda: None)
     monkeypatch.setattr(command, "find", lambda name: parse(name, GOOD))
+    monkeypatch.setattr(command, "checkout", lambda: {})
     return done
+
+
+def saved() -> Path:
+    """Return where results are saved at present."""
+    return Path(vars(command)["OUT"]) / "bench"
 
 
 def namespace(**values: Any) -> argparse.Namespace:
     """Return arguments of run."""
     return argparse.Namespace(
-        **{"name": ["x"], "kernel": None, "here": False, "disk": None, "run_name": None} | values
+        **{
+            "name": ["x"],
+            "kernel": None,
+            "here": False,
+            "disk": None,
+            "run_name": None,
+            "boots": None,
+            "plan": False,
+            "resume": False,
+            "directory": saved(),
+        }
+        | values
     )
 
 
@@ -424,9 +450,10 @@ def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[
     ]
     assert [words[0] for words in steps[2:]] == ["tools/ab", "tools/ab"]
     page = capsys.readouterr().out
-    assert f"| +50.0 to +50.0 % | 0.031 | +20.0 % | **{REPRODUCED}** |" in page
+    assert "| +50.0 to +50.0 % | 0.031 | one | +0.0 % or +0.0 % | +20.0 % |" in page
+    assert f"| **{REPRODUCED}** |" in page
     assert "$ tools/bench run --kernel 7.3 x\n" in page
-    assert page.endswith("Saved: out/bench/x/6.12.117.json\n")
+    assert page.endswith("/out/bench/x/6.12.117.json\n")
 
 
 def test_each_experiment_has_its_own_kernels(
@@ -446,7 +473,7 @@ def test_a_run_here(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) 
     assert all("1G" in words for words in steps)
     page = capsys.readouterr().out
     assert "| 6.12.117, one, a real machine |" in page
-    assert page.endswith("Saved: out/bench/x/6.12.117-here.json\n")
+    assert page.endswith("/out/bench/x/6.12.117-here.json\n")
 
 
 def test_one_run_of_several(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
@@ -456,7 +483,7 @@ def test_one_run_of_several(steps: list[list[str]], capsys: pytest.CaptureFixtur
     page = capsys.readouterr().out
     assert "$ tools/bench run --kernel 7.3 --run one x\n" in page
     assert "| 6.12.117, one |" in page
-    assert page.endswith("Saved: out/bench/x/6.12.117-one.json\n")
+    assert page.endswith("/out/bench/x/6.12.117-one.json\n")
     beside = parse("x", GOOD.replace('row = "', 'against = "two"\nrow = "', 1))
     assert [name for _, name, _ in measured(beside, results(one=report([1] * 6, [2.0] * 6)))] == []
 
@@ -472,6 +499,10 @@ DISK = GOOD.replace("--memory", "--disk {disk} --memory")
         (GOOD, {"here": True, "kernel": "7.3"}, "--kernel is for the guest"),
         (GOOD, {"run_name": "one", "name": []}, "--run is for one experiment"),
         (GOOD, {"run_name": "three"}, "x has no run 'three': there are one, two"),
+        (GOOD, {"plan": True}, "--plan says what to run"),
+        (GOOD, {"boots": 0}, "--boots takes a number from 1 on"),
+        (GOOD, {"here": True, "boots": 2}, "are for guests"),
+        (GOOD, {"run_name": "one", "resume": True}, "--resume goes on with all runs"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -509,6 +540,201 @@ def test_one_that_fails_keeps_no_other_from_its_run(
     assert "the guest stopped" in capsys.readouterr().err
 
 
+def several(*changes: float) -> tuple[Result, ...]:
+    """Return boots in which B does so many times what A does."""
+    return tuple(report([1e6] * 6, [change * 1e6] * 6) for change in changes)
+
+
+def test_several_boots_are_one_row() -> None:
+    page = render(parse("x", GOOD), [results(one=several(1.2, 1.3, 1.4))])
+    (line,) = (line for line in page.splitlines() if line.startswith("| operations |"))
+    cells = [cell.strip() for cell in line.split("|")]
+    assert cells[3:6] == ["1,000,000", "1,300,000", "+30.0 %"]
+    assert cells[8] == "3: +20.0 to +40.0 %"
+    assert "3 boots, made before figures were registered" in " ".join(page.split())
+
+
+def test_of_two_runs_the_boots_are_compared_side_by_side() -> None:
+    figure = Figure("what", "operations_per_second", against="one")
+    found = look_up(figure, [figure.row], several(1, 1, 1), [
+        report([each] * 6, [each] * 6) for each in (5e5, 6e5, 4e5)
+    ])  # fmt: skip
+    assert (found.pairs, len(found.boots)) == (3, 3)
+
+
+def test_a_guest_for_each_boot(steps: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run_all(namespace(kernel="7.3", boots=3)) == 0
+    assert [words[0] for words in steps].count("--kernel") == 3
+    found = file.load_results(saved() / "x/6.12.117.json")
+    assert [len(boots) for boots in found.runs.values()] == [3, 3]
+    assert "boots 3 x" in found.command
+    assert "boot 1 of 3" not in capsys.readouterr().out
+
+
+def test_a_run_goes_on_where_it_was_stopped(
+    steps: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second guest is lost; what the first has done is in the file, and stays."""
+    whole, guests = vars(command)["measure"], iter(range(9))
+
+    def measure(title: str, *others: Any) -> None:
+        if next(guests) == 1:
+            raise Failure("the guest stopped")
+        whole(title, *others)
+
+    seconds = iter(range(9))
+    monkeypatch.setattr(time, "strftime", lambda name: f"{name}{next(seconds)}")
+    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setattr(plan, "find", lambda name: parse(name, GOOD))
+    with pytest.raises(Failure, match="1 of 1 were not measured: x"):
+        command.run_all(namespace(kernel="7.3", boots=3))
+    path = saved() / "x/6.12.117.json"
+    assert file.load_results(path).boots() == 1
+    assert command.run_all(namespace(kernel="7.3", boots=3, resume=True)) == 0
+    assert file.load_results(path).boots() == 3
+    assert next(guests) == 4
+    steps.clear()
+    assert command.run_all(namespace(kernel="7.3", boots=3, resume=True)) == 0
+    assert steps == []
+
+
+PLANNED = """
+[[row]]
+experiment = "x"
+kernel = "7.3"
+boots = 2
+[[row]]
+experiment = "x"
+kernel = "6.12"
+boots = 5
+"""
+
+
+def test_the_plan_says_what_is_left(
+    steps: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "find", lambda name: parse(name, GOOD))
+    (tmp_path / "plan.toml").write_text(PLANNED)
+    rows = plan.read(tmp_path / "plan.toml")
+    monkeypatch.setattr(plan, "read", lambda: rows)
+    where = saved()
+    assert plan.told(rows, where).endswith("To do: 7 boots, 0.6 hours of guests.")
+    assert command.run_all(namespace(kernel="7.3")) == 0
+    said = plan.told(rows, where)
+    assert said.splitlines()[1].split() == ["x", "7.3", "2", "1", "5"]
+    assert said.endswith("To do: 6 boots, 0.5 hours of guests.")
+    # 6.12 stands for another kernel here: its file is another one.
+    monkeypatch.setattr(plan, "read", lambda: rows[:1])
+    assert command.run_all(namespace(name=[], plan=True, resume=True)) == 0
+    assert plan.told(rows[:1], where).endswith("To do: 0 boots, 0.0 hours of guests.")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[[row]", "plan.toml: "),
+        ('[[row]]\nexperiment = "x"', "plan.toml, .*kernel"),
+        ('[[row]]\nexperiment = "nonesuch"\nkernel = "6.12"\nboots = 1', "no experiment"),
+        ('[[row]]\nexperiment = "pressure"\nkernel = "6.12"\nboots = 0', "from 1 on"),
+    ],
+)
+def test_a_bad_plan(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(Failure, match=why):
+        plan.read(tmp_path / "plan.toml")
+
+
+def test_the_plan_takes_thirty_hours_at_most() -> None:
+    rows = plan.read()
+    assert sum(row.boots * row.found().minutes for row in rows) <= 30 * 60
+    pages = {page for _, page in QUOTE.findall((REPO / "README.md").read_text())}
+    five = {row.experiment for row in rows if row.boots >= 5}
+    assert {page.removesuffix(".md") for page in pages} == five
+    assert all(row.boots >= 2 for row in rows)
+
+
+def test_too_few_slices_are_refused_before() -> None:
+    few = parse("x", GOOD.replace("--seconds 4", "--seconds 4 --slices 10"))
+    with pytest.raises(Usage, match="x, one: 10 slices can't tell .* 1 primary .* --slices 12"):
+        few.check(False)
+    few.check(True)
+
+
+@pytest.fixture
+def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Return what commits a text as the experiment's file, in a repository of its own."""
+    path = tmp_path / "tools/experiments/x.toml"
+    path.parent.mkdir(parents=True)
+    monkeypatch.setattr(registered, "REPO", tmp_path)
+
+    def commit(text: str) -> str:
+        path.write_text(text)
+        for words in ("init -q", "add .", "-c user.name=x -c user.email=x commit -q -m x"):
+            subprocess.run(["git", "-C", tmp_path, *words.split()], check=True)
+        return registered.git("rev-parse", "HEAD") or ""
+
+    return commit
+
+
+def made_at(commit: str, primary: str = "operations_per_second") -> Results:
+    """Return results with a commit."""
+    run = report([1.0] * 6, [2.0] * 6, primary=(primary,))
+    return results(one=replace(run, environment=run.environment | {"commit": commit}))
+
+
+def test_figures_are_older_than_results(commits: Callable[[str], str]) -> None:
+    first = commits(GOOD)
+    told = commits(GOOD.replace('about = "A"', 'about = "more"'))
+    changed = commits(GOOD.replace("published = 20", "published = 30"))
+    old, new = parse("x", GOOD), parse("x", GOOD.replace("published = 20", "published = 30"))
+    assert registered.registered(old, False) is None  # it is not what the file is now
+    assert registered.registered(new, False) == changed
+    registered.check(new, made_at(changed))
+    with pytest.raises(Failure, match="x, one: .* has other primary figures"):
+        registered.check(new, made_at(changed, "ms_per_operation"))
+    for commit in (first, told):
+        with pytest.raises(Failure, match=f"made at commit {commit[:12]}, .* not before it"):
+            registered.check(new, made_at(commit))
+        registered.check(new, replace(made_at(commit), superseded="why"))
+    with pytest.raises(Failure, match="in no commit yet"):
+        registered.check(parse("x", GOOD.replace("seconds 4", "seconds 5")), made_at(changed))
+    registered.check(new, results(one=report([1.0] * 6, [2.0] * 6)))
+
+
+def test_what_is_only_told_changes_no_figure(commits: Callable[[str], str]) -> None:
+    first = commits(GOOD)
+    text = GOOD.replace('about = "A"', 'about = "more"').replace('"operations"', '"more"')
+    commits(text)
+    assert registered.registered(parse("x", text), False) == first
+    assert registered.registered(parse("x", text), True) == first
+
+
+def test_a_result_has_its_commit(commits: Callable[[str], str], tmp_path: Path) -> None:
+    commit = commits(GOOD)
+    assert registered.checkout() == {"commit": commit, "uncommitted": False}
+    (tmp_path / "tools/experiments/x.toml").write_text("")
+    assert registered.checkout() == {"commit": commit, "uncommitted": True}
+    assert registered.told(made_at(commit).every()[0]) == f"made at {commit[:12]}"
+
+
+def test_all_results_are_on_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PAGES", tmp_path)
+    monkeypatch.setattr(command, "find", lambda name: parse(name, GOOD))
+    (tmp_path / "x").mkdir()
+    files = [tmp_path / "x" / name for name in ("6.12.json", "7.3.json")]
+    given = results(one=report([1.0] * 6, [2.0] * 6))
+    for path, found in zip(files, (given, replace(given, superseded="the disk was full")),
+                           strict=True):  # fmt: skip
+        path.write_text(json.dumps(file.results_document(found)))
+    with pytest.raises(Failure, match="7.3.json is left out"):
+        command.make_pages(argparse.Namespace(file=files[:1]))
+    assert not (tmp_path / "x.md").exists()
+    assert command.make_pages(argparse.Namespace(file=files)) == 0
+    _, _, old = (tmp_path / "x.md").read_text().partition("## Superseded")
+    assert "not the ones that count: the disk was full" in old
+    assert old.count("| operations |") == 1
+
+
 MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
                    if path.parent.name in names()})  # fmt: skip
 
@@ -517,6 +743,8 @@ MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
 def test_a_page_is_that_of_its_results(directory: Path) -> None:
     """If this fails: tools/bench page docs/results/NAME/*.json."""
     every = [file.load_results(path) for path in sorted(directory.glob("*.json"))]
+    for results in every:
+        registered.check(find(directory.name), results)
     page = command.PAGES / f"{directory.name}.md"
     assert page.read_text() == render(find(directory.name), every)
     assert f"]({page.name})" in (command.PAGES / "README.md").read_text()

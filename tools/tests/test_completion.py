@@ -29,6 +29,9 @@ def test_the_file_is_that_of_the_parsers() -> None:
         ("vmscanctl --cgroup system.slice/db@1", "1.service"),
         ("vmscanctl --cgroup none", ""),
         ("vmscanctl --cgroup db set flush=", "stock batch"),
+        ("vmscanctl --cgroup db set b", ""),
+        ("vmscanctl --cgroup=db set b", ""),
+        ("vmscanctl set b", "bypass="),
         ("vmscanctl --cgroup db reset --", "--help --version --all"),
         ("vmscanctl top --", "--help --version --interval --count"),
         ("vmscanctl set fl", "flush=stock flush=batch flush.max_folios="),
@@ -42,7 +45,10 @@ def test_the_file_is_that_of_the_parsers() -> None:
 )
 def test_what_is_offered(typed: str, offered: str, tmp_path: Path) -> None:
     fake = tmp_path / "vmscanctl"
-    fake.write_text(f"#!/bin/sh\ncat <<E\n{SETTINGS}E\n")
+    fake.write_text(
+        f"#!/bin/sh\ncat <<E\n{SETTINGS}E\n"
+        'case "$1 $2" in "--cgroup db" | "--cgroup=db list") ;; *) echo bypass= ;; esac\n'
+    )
     fake.chmod(0o755)
     for name in ("db@1.service", "a\\x2d"):
         (tmp_path / "cgroup/system.slice" / name).mkdir(parents=True)

@@ -68,9 +68,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_clocks_count_instructions_where_that_is_asked_for(kernel: Path) -> None:
     for icount in (False, True):
-        machine = qemu.Machine(4, "2G", disk="1M", icount=icount)
+        machine = qemu.Machine(4, "2G", disks=("1M",), icount=icount)
         words = qemu.qemu_command(machine, kernel, kernel, kernel / "log")
         after = words[words.index("-icount") + 1] if "-icount" in words else ""
         # An instruction takes a nanosecond, and the clocks run on while all CPUs are idle.
         assert after == ("shift=0,sleep=off" if icount else "")
-        assert "virtio-blk-pci,drive=vmp" in words
+        assert "virtio-blk-pci,drive=disk0" in words

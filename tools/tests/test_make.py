@@ -35,7 +35,8 @@ def test_the_kernel_that_the_environment_names(
 ) -> None:
     """Make may be what a tool has started, which has decided."""
     monkeypatch.setenv(NAMED, "6.12.107")
-    monkeypatch.delenv("KERNEL", raising=False)
+    for name in ("KERNEL", "MAKEFLAGS", "MAKEOVERRIDES"):  # of a make that runs this
+        monkeypatch.delenv(name, raising=False)
     show = "--eval=show: ; @echo $$VMP_KERNEL"
     assert make(show, "show", *words).stdout == f"{kernel}\n"
 

@@ -16,6 +16,8 @@ from vmp.result.metrics import Metric, sections
 
 # Statistics of a node, which are no events.
 ALWAYS = {"nr_vmscan_write", "workingset_refault_anon", "workingset_refault_file"}
+OOM_KILL = "memcg.oom_kill"
+PRESSURE = {"memcg.some_usec", "memcg.full_usec"}  # a table without them has no such rows
 MACHINE = {f"vmstat.{name}" for name in VMSTAT} | {f"irq.{name}" for name in IRQ}
 ALL = MACHINE | set(OBSERVED) | {f"memcg.{name}" for name in MEMCG}
 
@@ -24,8 +26,9 @@ def test_each_counter_of_a_row_has_a_need_or_is_always_there() -> None:
     rows = [row for rows in sections(set()).values() for row in rows if isinstance(row, Metric)]
     used = {name for row in rows for name in row.parts + row.per}
     needed = {name for need in NEEDS for name in need.counters}
-    always = {f"vmstat.{name}" for name in ALWAYS} | {f"cpu.{name}" for name in CPU}
+    always = {f"vmstat.{name}" for name in ALWAYS} | {f"cpu.{name}" for name in CPU} | {OOM_KILL}
     rest = used - needed - always - {f"memcg.{name}" for name in MEMCG} - {"seconds", "progress"}
+    rest -= PRESSURE
     assert {name for name in rest if not name.startswith("stats.flush.")} == set()
     assert needed <= ALL
     assert {need.source for need in NEEDS} <= used

@@ -4,6 +4,7 @@
 import ast
 import itertools
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +23,18 @@ from vmp.result import file, goals, metrics, significance, table
 from vmp.result.goals import Goal
 from vmp.result.metrics import PRIMARY, Metric
 from vmp.result.model import (
+    Boot,
     Result,
     Results,
     Row,
     Settings,
     Slice,
     compare,
+    contrast,
     difference,
     judge,
     slice_order,
+    slices_needed,
 )
 from vmp.result.significance import Effect
 
@@ -39,6 +43,7 @@ STORED = sorted(
     for path in (REPO / "docs" / "results").glob("*/*.json")
     if "format" in json.loads(path.read_text())
 )
+SEED = 1
 X = Metric("x", "x", ("x",))
 MEAN = Metric("x", "x", ("x",), ("one",))
 
@@ -83,7 +88,8 @@ def result(**settings: Any) -> Result:
 
 def alternating(a: dict[str, Any], b: dict[str, Any], count: int, **settings: Any) -> Result:
     """Return a result of so many slices, all of a side alike."""
-    return run_of([(side, {"A": a, "B": b}[side]) for side in slice_order(count)], **settings)
+    order = slice_order(count, SEED)
+    return run_of([(side, {"A": a, "B": b}[side]) for side in order], **settings)
 
 
 def rows() -> dict[str, list[str]]:
@@ -93,10 +99,27 @@ def rows() -> dict[str, list[str]]:
 
 
 def test_slices_alternate_against_drift() -> None:
-    assert slice_order(8) == "ABBAABBA"
-    for count in (2, 6, 10):
-        order = slice_order(count)
-        assert order.count("A") == order.count("B")
+    for count in (2, 6, 8, 10):
+        order = slice_order(count, SEED)
+        assert len(order) == count
+        assert all(sorted(order[n : n + 2]) == ["A", "B"] for n in range(0, count, 2))
+
+
+def test_a_coin_chooses_the_order_and_a_seed_repeats_it() -> None:
+    orders = {slice_order(40, seed) for seed in range(20)}
+    assert len(orders) == 20
+    assert slice_order(40, 7) == slice_order(40, 7)
+    assert len(slice_order(6, 7, runs=3)) == 18
+
+
+@pytest.mark.parametrize(("tests", "slices"), [(0, 12), (1, 12), (2, 14), (3, 14), (4, 16)])
+def test_so_many_slices_are_needed(tests: int, slices: int) -> None:
+    assert slices_needed(tests) == slices
+    assert (
+        max(1, tests) * 2.0 ** (1 - slices // 2) < 0.05 <= max(1, tests) * 2.0 ** (2 - slices // 2)
+        or slices == 12
+    )
+    assert slices_needed(tests, twins=True) == 12
 
 
 def test_of_a_gauge_the_mean_counts() -> None:
@@ -186,41 +209,66 @@ def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
 
 def test_the_effect_of_six_pairs() -> None:
     # All six differences, and the median of their 21 Walsh averages.
-    found = significance.effect([(0.0, float(change)) for change in (1, 2, 3, 4, 5, 9)])
-    assert found == significance.Effect(0, 3.5, 3.5, 1, 9)
+    found = significance.by_ranks([1, 2, 3, 4, 5, 9])
+    assert found == significance.Effect(3.5, 1, 9, 2 / 64, 2 / 64)
     assert found.sign() == 1
 
 
-def test_where_nothing_is_0_ratios_are_compared() -> None:
+def test_ratios_are_compared() -> None:
     """B is half of A in all phases, though the differences are 1 to 100."""
-    sizes, factors = (1.0, 3.0, 10.0, 30.0, 60.0, 100.0), (0.9, 1.0, 1.0, 1.0, 1.0, 1.1)
-    pairs = [(2 * size, size * factor) for size, factor in zip(sizes, factors, strict=True)]
-    found = significance.effect(pairs)
-    percents = [found.percent(change) for change in (found.shift, found.low, found.high)]
-    assert percents == pytest.approx([-50, -55, -45])
-    assert significance.contrasts(pairs)[1] == pytest.approx(-0.6931472)
-    assert significance.contrasts([*pairs, (0.0, 1.0)])[1] == -3
+    sizes, factors = (1e6, 3e6, 1e7, 3e7, 6e7, 1e8), (0.9, 1.0, 1.0, 1.0, 1.0, 1.1)
+    a = [{"x": 2 * size} for size in sizes]
+    b = [{"x": size * factor} for size, factor in zip(sizes, factors, strict=True)]
+    found = compare(X, [Boot(a, b)])
+    assert (found.shift, *(found.ends or ())) == pytest.approx((-50, -55, -45), rel=1e-5)
 
 
-def test_nothing_falls_by_more_than_all() -> None:
-    # Skewed: the mean of A is 80, and the differences are around -100.
-    found = significance.effect([(a, 0.0) for a in (10.0, 10.0, 100.0, 100.0, 120.0, 140.0)])
-    assert found.shift == -found.a
+def contrast_of(metric: Any, a: dict[str, Any], b: dict[str, Any]) -> float:
+    """Return the contrast of two slices as a ratio."""
+    found = contrast(metric, [a], [b])
+    assert found is not None
+    return math.exp(found)
+
+
+def test_half_a_count_is_added_whatever_was_counted() -> None:
+    """So a zero changes no scale, and none on both sides is no difference."""
+    per = metrics.metric("k", "kills", "vmstat.oom_kill / stolen", 1000)
+    some, none, less = ({"vmstat.oom_kill": n, "vmstat.pgsteal_anon": pages,
+                         "vmstat.pgsteal_file": 0}
+                        for n, pages in ((14, 1000), (0, 1000), (0, 500)))  # fmt: skip
+    assert contrast_of(per, some, none) == pytest.approx(0.5 / 14.5)
+    assert contrast_of(per, none, less) == 1
+    total = metrics.metric("k", "kills", "vmstat.oom_kill")
+    assert contrast_of(total, some, none) == pytest.approx(0.5 / 14.5)
+    time = metrics.metric("t", "ms", "stall_total_us / seconds", 0.001)
+    waits = [{"stall_total_us": us, "seconds": 2} for us in (0, 9500)]
+    assert contrast_of(time, *waits) == pytest.approx((9.5 + 0.5) / 0.5)
+    longest = metrics.StallTime("x", "x", 100)
+    assert contrast_of(longest, {"stall_us": [0]}, {"stall_us": [1]}) == pytest.approx(3)
+    assert contrast(longest, [{"stall_us": []}], [{"stall_us": [1]}]) is None
+
+
+def test_one_zero_does_not_change_the_others() -> None:
+    a = [{"x": 1000 * n} for n in range(1, 9)]
+    b = [{"x": 500 * n} for n in range(1, 8)] + [{"x": 0}]
+    found = Boot(a, b).contrasts(X)
+    assert [math.exp(each) for each in list(found.values())[:7]] == pytest.approx([0.5] * 7, 1e-3)
+    assert math.exp(found[7]) == pytest.approx(0.5 / 8000.5)
 
 
 def test_five_pairs_tell_nothing() -> None:
-    found = significance.effect([(10.0, 5.0)] * 5)
-    assert (found.shift, found.low, found.high, found.sign()) == (-5, None, None, 0)
+    found = significance.by_ranks([-0.5] * 5)
+    assert (found.shift, found.low, found.high, found.sign()) == (-0.5, None, None, 0)
+    assert found.visible(1) is None
 
 
 def test_the_interval_tells_what_the_test_tells() -> None:
     sizes = (1, 2, 4, 8, 16, 32, 64)
     for signs in itertools.product((-1, 1), repeat=len(sizes)):
         differences = [float(sign * size) for sign, size in zip(signs, sizes, strict=True)]
-        p = significance.signed_rank(differences)
-        assert p
-        found = significance.effect([(0, difference) for difference in differences])
-        assert bool(found.sign()) == (p <= 0.05)
+        found = significance.by_ranks(differences)
+        assert found.p
+        assert bool(found.sign()) == (found.p <= 0.05)
         assert found.low is not None
         assert found.high is not None
         assert found.low <= found.shift <= found.high
@@ -229,10 +277,56 @@ def test_the_interval_tells_what_the_test_tells() -> None:
 def test_the_interval_covers_what_it_should() -> None:
     # Of all signs of six differences around 0, all positive and all negative leave it out.
     missed = sum(
-        bool(significance.effect([(0, float(d)) for d in signed]).sign())
+        bool(significance.by_ranks([float(d) for d in signed]).sign())
         for signed in itertools.product(*((-size, size) for size in (1, 2, 4, 8, 16, 32)))
     )
     assert missed == 2
+
+
+def test_t_has_the_values_of_the_tables() -> None:
+    # Student's t, two-sided, 5 %, as printed.
+    found = [round(significance.t_quantile(freedom), 3) for freedom in (1, 2, 3, 4, 10, 30, 120)]
+    assert found == [12.706, 4.303, 3.182, 2.776, 2.228, 2.042, 1.980]
+    assert significance.t_p(-2.776445, 4) == pytest.approx(0.05)
+    assert significance.t_p(0, 3) == 1
+
+
+def test_boots_are_judged_by_t() -> None:
+    # Mean 3, standard error 1 / sqrt(2), 2.776 of these either way.
+    found = significance.by_t([1, 2, 3, 4, 5])
+    assert found.shift == 3
+    assert (found.low, found.high) == pytest.approx((3 - 2.776445 / 2**0.5, 3 + 2.776445 / 2**0.5))
+    assert significance.by_t([1]).low is None
+    assert significance.by_t([2, 2]) == significance.Effect(2, 2, 2, 0)
+    assert significance.by_t([0, 0]).p == 1
+
+
+def test_a_place_that_is_faster_is_no_effect() -> None:
+    """Of twins: the second place counts twice as much, and B does nothing."""
+    noise = (0.01, -0.02, 0.01, 0.0, 0.02, -0.02)
+    sides = (1, -1, -1, 1, 1, -1)
+    values = [0.69 * side + n for side, n in zip(sides, noise, strict=True)]
+    found = significance.by_t(values, sides)
+    assert found.sign() == 0
+    assert found.high is not None
+    assert found.high < 0.05
+    assert significance.by_t([0.3 + value for value in values], sides).sign() == 1
+    assert significance.by_t(values, [1] * 6).low is None
+    assert significance.by_t([1, 2], [1, -1]).low is None
+
+
+def test_what_could_have_been_seen() -> None:
+    # By the normal distribution: (1.960 + 0.842) / 1.960 of the half of the interval.
+    found = significance.Effect(0.1, -0.5, 0.5, 0.4)
+    assert found.visible(1) == pytest.approx(0.5 * 2.8016 / 1.95996, rel=1e-4)
+    row = Row("x", "x", 1, 1, found, 12, True)
+    assert row.visible == pytest.approx((-51.06, 104.3), rel=1e-3)
+    said = table.unseen(row)
+    assert said.startswith("no difference; one of -51 % or +104 % would have been seen")
+    assert table.unseen(replace(row, effect=Effect(0.7, 0.2, 1.2, 0.01), p_corrected=0.01)) == ""
+    few = replace(row, effect=found._replace(least=0.03), tests=2)
+    assert few.visible is None
+    assert few.undecidable()
 
 
 def test_unknown_counters_are_dashes() -> None:
@@ -292,7 +386,7 @@ def test_an_interval_is_what_the_test_of_scipy_does_not_refuse(scipy_stats: Any,
     """The shift is the Hodges-Lehmann estimate; just inside an end p is above 0.05, outside not."""
     source = random.Random(seed)
     changes = [source.gauss(1, 2) for _ in range(7 + 3 * seed)]
-    found = significance.effect([(0.0, change) for change in changes])
+    found = significance.by_ranks(changes)
     averages = [(x + y) / 2 for i, x in enumerate(changes) for y in changes[i:]]
     assert found.shift == pytest.approx(float(scipy_stats.scoreatpercentile(averages, 50)))
     for end, out in ((found.low, -1e-9), (found.high, 1e-9)):
@@ -302,6 +396,25 @@ def test_an_interval_is_what_the_test_of_scipy_does_not_refuse(scipy_stats: Any,
             for step in (out, -out)
         )
         assert outside <= 0.05 < inside
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_t_is_that_of_scipy(scipy_stats: Any, seed: int) -> None:
+    """Of boots the test of one sample, of twins the pooled test of two: by who was first."""
+    source = random.Random(seed)
+    values = [source.gauss(0.5, 1) for _ in range(5 + seed)]
+    assert significance.by_t(values).p == pytest.approx(scipy_stats.ttest_1samp(values, 0).pvalue)
+    found = significance.by_t(values).low, significance.by_t(values).high
+    assert found == pytest.approx(tuple(scipy_stats.ttest_1samp(values, 0).confidence_interval()))
+    sides = [1, -1, *(source.choice((1, -1)) for _ in values[2:])]
+    first = [value for value, side in zip(values, sides, strict=True) if side > 0]
+    other = [-value for value, side in zip(values, sides, strict=True) if side < 0]
+    pooled = scipy_stats.ttest_ind(first, other).pvalue
+    assert significance.by_t(values, sides).p == pytest.approx(pooled)
+    for freedom in (1, 2, 7, 30):
+        for t in (0.1, 2.5, 40.0):
+            exact = 2 * scipy_stats.t.sf(t, freedom)
+            assert significance.t_p(t, freedom) == pytest.approx(exact, abs=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -318,11 +431,11 @@ def test_holm_is_closed_testing(seed: int) -> None:
 
 
 def test_neighbours_are_compared_across_phases() -> None:
-    a = [{"x": 100.0 * n} for n in range(1, 7)]
-    b = [{"x": 100.0 * n - n} for n in range(1, 7)]
-    found = compare(X, a, b)
+    a = [{"x": 1e6 * n} for n in range(1, 7)]
+    b = [{"x": 1e6 * n - 1e4 * n} for n in range(1, 7)]
+    found = compare(X, [Boot(a, b)])
     assert (found.pairs, found.direction()) == (6, -1)
-    assert found.ends == pytest.approx((-1, -1))
+    assert found.ends == pytest.approx((-1, -1), rel=1e-4)
 
 
 def test_the_last_slice_without_a_neighbour_is_left_out() -> None:
@@ -372,10 +485,10 @@ def test_what_is_told_below_the_table() -> None:
 
 @pytest.mark.parametrize(("p", "sign"), [(None, ""), (0.05, ""), (0.0286, "*"), (0.0079, "**")])
 def test_marks(p: float | None, sign: str) -> None:
-    row = Row("x", "x", 2, 1, Effect(2, 1, -1, -1.5, -0.5), 12, True, 1, p, p)
+    row = Row("x", "x", 2, 1, Effect(-1, -1.5, -0.5, p), 12, True, 1, p)
     assert table.mark(row) == sign
     assert table.mark(replace(row, primary=False)) == ""
-    assert table.mark(replace(row, effect=Effect(2, 1, -1, -1.5, 0.1))) == ""
+    assert table.mark(replace(row, effect=Effect(-1, -1.5, 0.1, p))) == ""
 
 
 @pytest.mark.parametrize(("pairs", "primary", "few"), [(5, 1, True), (6, 1, False), (6, 2, True)])
@@ -405,34 +518,69 @@ def test_primary_figures_come_first_and_alone_are_judged() -> None:
 def test_figures_per_operation_are_there_where_something_counts_them() -> None:
     a = {"seconds": 1.0, "progress": 50, "vmstat.pgsteal_anon": 100, "vmstat.pgsteal_file": 0,
          "vmstat.workingset_refault_file": 25}  # fmt: skip
-    values = {row.key: row.before for row in judge([a], [a], ())[metrics.PER_OPERATION]}
+    values = {row.key: row.before for row in judge([Boot([a], [a])], ())[metrics.PER_OPERATION]}
     assert values["refault_file_per_operation"] == 500
     assert "operations_per_operation" not in values
     del a["progress"]
-    assert not judge([a], [a], ())[metrics.PER_OPERATION]
+    assert not judge([Boot([a], [a])], ())[metrics.PER_OPERATION]
 
 
-def test_an_interval_is_in_percent_of_a_typical_slice() -> None:
-    pieces = [{"x": 10.0 + change} for change in (1, 2, 3, 4, 5, 9)]
-    found = compare(X, [{"x": 10.0}] * 6, pieces)
-    assert (*found.limits, *(found.ends or ())) == pytest.approx((1, 9, 10, 90))
+def test_an_interval_is_in_percent_of_a() -> None:
+    pieces = [{"x": 1e7 + 1e6 * change} for change in (1, 2, 3, 4, 5, 9)]
+    found = compare(X, [Boot([{"x": 1e7}] * 6, pieces)])
+    assert found.ends == pytest.approx((10, 90), rel=1e-5)
     assert form.interval(found.ends, None) == "+10 to +90 %"
     assert form.interval((-100, -2.04), None) == "-100 to -2.0 %"
     assert form.interval(None) == "-"
 
 
-def test_no_more_than_all_can_be_gone() -> None:
-    row = Row("x", "x", 2, 0, Effect(2, 0, -2, -2.6, -1), 6)
-    assert row.ends == (-100, -50)
-    assert replace(row, before=-2).ends == (-130, -50)
-
-
 def test_why_there_is_no_interval_is_said() -> None:
-    assert Row("x", "x", 2, 1, Effect(2, 1, -1, -1, -1), 6).no_interval() == ""
-    assert Row("x", "x", 2, 1, Effect(2, 1, -1, None, None), 5).no_interval() == (
+    assert Row("x", "x", 2, 1, Effect(-1, -1, -1, 0.01), 6).no_interval() == ""
+    assert Row("x", "x", 2, 1, Effect(-1, None, None, 0.06), 5).no_interval() == (
         "no interval: 5 of 6 pairs"
     )
-    assert "A has nothing" in Row("x", "x", 0, 1, Effect(0, 1, 1, 1, 1), 6).no_interval()
+
+
+def boots(*changes: float) -> list[Boot]:
+    """Return boots in which B is that times A, with the same noise in each."""
+    noise = (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)
+    return [Boot([{"x": 1e6 * n} for n in noise], [{"x": change * 1e6 / n} for n in noise])
+            for change in changes]  # fmt: skip
+
+
+def test_a_boot_counts_once() -> None:
+    """However sure each is of itself, the interval is over boots."""
+    one = compare(X, boots(0.5))
+    assert (one.pairs, one.boots) == (6, ())
+    found = compare(X, boots(0.5, 0.6, 0.4))
+    assert found.pairs == 3
+    assert found.boots == pytest.approx((-49.8, -39.7, -59.8), abs=0.1)
+    assert found.ends and found.ends[1] - found.ends[0] > 40
+    assert found.before == pytest.approx(18e6)
+    assert found.shift == pytest.approx(100 * ((0.5 * 0.6 * 0.4) ** (1 / 3) - 1), abs=0.4)
+    assert replace(compare(X, boots(0.5, 0.5)), primary=True).p == 0
+
+
+def test_twins_are_judged_by_their_periods() -> None:
+    """The second cgroup counts twice as much; what B does is seen beside that."""
+    pieces = []
+    for number, place in enumerate((1, 2, 2, 1, 1, 2, 2, 1)):
+        noise = 1 + 0.01 * (number % 3)
+        for side, change in (("A", 1.0), ("B", 0.8)):
+            where = place if side == "A" else 3 - place
+            pieces.append(Slice(side, {"seconds": 1.0, "progress": 1e5 * where * change * noise},
+                                place=where))  # fmt: skip
+            noise = 1
+    run = replace(run_of([]), slices=tuple(pieces))
+    key = "operations_per_second"
+    run = replace(run, settings=replace(run.settings, twins=True, primary=(key,)))
+    row = run.row(key)
+    assert (row.pairs, row.sign()) == (8, -1)
+    assert row.shift == pytest.approx(-20, abs=1)
+    assert "t test" in table.render(run)
+    assert "t over periods" in file.test(run)
+    slices = replace(run, settings=replace(run.settings, twins=False))
+    assert slices.row(key).sign() == 0
 
 
 def test_a_run_of_one_setting_tells_what_chance_marks() -> None:
@@ -493,13 +641,18 @@ def test_a_stored_file_is_read_and_written_as_what_it_is(path: Path, tmp_path: P
     assert file.convert(document)["format"] == file.FORMAT
     old = json.loads(path.read_text())
     pairs = [(old, found)] if isinstance(found, Result) else [
-        (old["runs"][name], run) for name, run in found.runs.items()]  # fmt: skip
+        (given, run) for name, runs in found.runs.items()
+        for given, run in zip(boots_of(old["runs"][name]), runs, strict=True)]  # fmt: skip
     for given, run in pairs:
         assert [piece["counters"] for piece in given["slices"]] == [p.counters for p in run.slices]
         for row in (row for rows in given.get("summary", {}).values() for row in rows):
             new = run.row(row["key"])
             assert (new.before, new.after) == (row["before"], row["after"])
-            assert new.limits == (row["low"], row["high"])
+
+
+def boots_of(given: Any) -> list[Any]:
+    """Return the boots of a run in a file, which had one before format 3."""
+    return given if isinstance(given, list) else [given]
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -532,13 +685,15 @@ def test_demo_report_and_bench_agree(path: Path) -> None:
             verdict = goals.verdict(figure.published, row)
             changed = {goals.DIRECTION, goals.OTHER_WAY, goals.BETTER, goals.WORSE, goals.CHANGED}
             assert not (verdict in changed and not row.marked())
-            asked = found.runs[name].settings.primary
-            if not figure.against and asked == tuple(find(found.experiment).primary(name, False)):
-                same = found.runs[name].row(row.key)
+            first, *more = found.runs[name]
+            asked = first.settings.primary
+            registered = asked == tuple(find(found.experiment).primary(name, False))
+            if not figure.against and not more and registered:
+                same = first.row(row.key)
                 assert (same.p_corrected, same.ends) == (row.p_corrected, row.ends)
 
 
-JUDGING = "signed_rank holm effect contrasts walsh rank_sums least_p paired are_ratios".split()
+JUDGING = "signed_rank holm by_ranks by_t contrast contrasts walsh rank_sums least_p t_p".split()
 JUDGED = {"p", "p_corrected", "ends", "limits", "low_percent", "high_percent"}
 
 
@@ -577,7 +732,7 @@ def test_a_judge_elsewhere_would_be_found(text: str) -> None:
     assert not judges("row.p is None")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 3}', "nan"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 4}', "nan"])
 def test_what_is_no_result_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "f").write_text(text)
     with pytest.raises(Failure, match="has no results"):
@@ -589,10 +744,11 @@ def test_one_run_and_an_experiment_are_told_apart(tmp_path: Path) -> None:
     assert file.load_run(tmp_path / "f") == result()
     with pytest.raises(Failure, match="is of a single run"):
         file.load_results(tmp_path / "f")
-    results = Results("x", "c", False, "", {}, {"one": result()})
+    results = Results("x", "c", False, "", {}, {"one": (result(),), "two": (result(), result())})
     (tmp_path / "g").write_text(json.dumps(file.results_document(results)))
     assert file.load_results(tmp_path / "g") == results
-    assert list(file.named(tmp_path / "g")) == ["g, one"]
+    assert list(file.named(tmp_path / "g")) == ["g, one", "g, two, boot 1", "g, two, boot 2"]
+    assert (results.boots(), len(results.every())) == (1, 3)
     with pytest.raises(Failure, match="has the runs of an experiment"):
         file.load_run(tmp_path / "g")
 
@@ -640,7 +796,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_goal_holds(kind: str, limit: float, values: tuple[float, float], holds: bool) -> None:
     goal = Goal("run", "what", "x", kind, limit)
     a, b = ([{"x": value, "one": 1}] * 6 for value in values)
-    row = compare(MEAN, a, b)
+    row = compare(MEAN, [Boot(a, b)])
     assert goal.holds(row) == holds
     assert goal.told(row).startswith(f"  goal {'reached' if holds else 'not reached'}: what: ")
     assert not goal.holds(Row("x", "x", None, None))

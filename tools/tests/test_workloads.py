@@ -3,6 +3,7 @@
 
 import os
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from vmp.ab import disk, workloads
-from vmp.common import Failure, parse_size, sources
+from vmp.common import Failure, Words, parse_size, sources
 from vmp.control import counters
 
 PATIENCE = 60  # seconds: the machine may be busy
@@ -197,6 +198,99 @@ def test_wrong_options_of_threads_are_told_in_one_sentence(
     threads: Path, options: str, why: str
 ) -> None:
     done = subprocess.run([threads, *options.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+DOCUMENT = 1024
+Served = Callable[..., tuple[dict[int, int], list[int]]]
+
+
+@pytest.fixture
+def served(programs: Path, tmp_path: Path) -> Served:
+    """Return what runs docstore with one client until its log has 1,000 records.
+
+    That returns how often the file says that each document was changed, and the documents in the
+    order in which they were.
+    """
+
+    def serve(*options: str) -> tuple[dict[int, int], list[int]]:
+        words = "--size 8M --cache 1M --clients 1 --log-size 1G --directory".split()
+        log = tmp_path / "log"
+        log.unlink(missing_ok=True)
+        program = subprocess.Popen([programs / "docstore", *words, tmp_path, *options])
+        try:
+            wait_until(lambda: log.exists() and log.stat().st_size >= 1000 * DOCUMENT, "no changes")
+        finally:
+            program.kill()
+            program.wait()
+        data, changes = (path.read_bytes() for path in (tmp_path / "data", log))
+        found = {}
+        for number, at in enumerate(range(0, len(data), DOCUMENT)):
+            stored, changed = struct.unpack_from("QQ", data, at)
+            assert stored == number
+            found[number] = changed
+        return found, [record for record, *_ in struct.iter_unpack(f"Q{DOCUMENT - 8}x", changes)]
+
+    return serve
+
+
+def test_stores_of_one_seed_change_the_same_documents(served: Served) -> None:
+    (_, some), (_, same), (_, others) = served(), served(), served("--seed", "2")
+    assert some[:1000] == same[:1000] != others[:1000]
+    assert len(set(some)) < 0.9 * len(some), "all are asked for alike"
+
+
+def test_changes_are_paced_by_reads(served: Served) -> None:
+    (_, many), (_, few) = served("--update-every", "5"), served("--update-every", "50")
+    count = min(len(many) // 10, len(few))
+    assert many[9::10][:count] == few[:count]
+
+
+def test_changes_reach_the_file_and_the_log(served: Served) -> None:
+    """Those that are not in the file yet are in the cache: as much as may be changed there."""
+    stored, logged = served()
+    assert 0 < sum(stored.values()) < len(logged)
+    assert all(logged.count(number) >= count for number, count in stored.items() if count)
+    missing = {number // 32 for number in set(logged) if logged.count(number) > stored[number]}
+    assert len(missing) <= 3, "more blocks are changed than 5 % of 32, and those under way"
+
+
+def test_the_log_begins_anew(programs: Path, tmp_path: Path) -> None:
+    words = "--size 1M --cache 1M --update-every 1 --log-size 64K --progress".split()
+    progress = counters.ProgressFile(tmp_path / "progress")
+    command: Words = [programs / "docstore", *words, progress.path, "--directory", tmp_path]
+    program = subprocess.Popen(command)
+    try:
+        wait_for_more(progress, 200)
+        sizes = {(tmp_path / "log").stat().st_size}
+        while len(sizes) < 9:
+            assert program.poll() is None
+            sizes.add((tmp_path / "log").stat().st_size)
+        assert max(sizes) <= 64 << 10
+    finally:
+        program.kill()
+        program.wait()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("", "--directory"),
+        ("--directory /nonesuch", "No such file"),
+        ("--directory x --zipf 1", "above 0 and below 1"),
+        ("--directory x --block 5K", "power of two"),
+        ("--directory x --cache 1", "K, M or G"),
+        ("--bogus", "--bogus"),
+        ("more", "'more'"),
+    ],
+)
+def test_wrong_options_of_docstore_are_told_in_one_sentence(
+    programs: Path, options: str, why: str
+) -> None:
+    command: Words = [programs / "docstore", *options.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert why in done.stderr
     assert done.stderr.count("\n") == 1

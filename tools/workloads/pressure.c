@@ -7,28 +7,20 @@
  * thread. It is done in steps of STEP bytes, and the progress file has the
  * rounds done so far, with a fraction for those under way.
  */
-#include <errno.h>
+#include "common.h"
 #include <fcntl.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE		4096UL
 #define STEP		(256 * PAGE)
 #define MAX_WORKERS	1024UL
 #define MAX_PAUSE	1000000UL
-#define REPORT_USEC	200000
 #define SLEEP_USEC	200000
 /* A worker that was killed starts again after this. */
 #define RESTART_USEC	100000
@@ -73,47 +65,6 @@ static const char usage[] =
 "A round is one pass over the file by a reader, or over its memory by a thread,\n"
 "which frees each MiB and fills it again. A reader or the threads' process is\n"
 "started again when it is killed.\n";
-
-static __attribute__((format(printf, 1, 2), noreturn))
-void quit(const char *format, ...)
-{
-	va_list args;
-
-	fputs("pressure: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	_exit(1);
-}
-
-#define die(what) quit("%s: %s", what, strerror(errno))
-
-/* A number from min to max; with units, K, M or G may follow it. */
-static size_t parse_number(const char *option, const char *text, bool units,
-			   size_t min, size_t max)
-{
-	const char *letters = "KMG", *letter;
-	unsigned long value = 0;
-	int shift = 0;
-	char *end = (char *)text;
-
-	errno = 0;
-	if (*text >= '0' && *text <= '9')
-		value = strtoul(text, &end, 10);
-	if (end != text && units && *end) {
-		letter = strchr(letters, *end);
-		if (letter) {
-			shift = 10 * (letter - letters + 1);
-			end++;
-		}
-	}
-	if (end == text || *end || errno || value > max >> shift ||
-	    value << shift < min)
-		quit("--%s '%s': give a number from %zu to %zu%s", option, text,
-		     min, max, units ? " bytes, K, M or G may follow it" : "");
-	return value << shift;
-}
 
 static size_t parse_size(const char *option, const char *text)
 {
@@ -314,26 +265,13 @@ static pid_t start_worker(size_t nr)
 	sleep_and_wake();
 }
 
-/* Replace the file as a whole, so that nobody reads half a number. */
 static void report_progress(void)
 {
-	double rounds;
-	char *fresh;
-	FILE *out;
+	double file = __atomic_load_n(&steps->file, __ATOMIC_RELAXED);
+	double anon = __atomic_load_n(&steps->anon, __ATOMIC_RELAXED);
 
-	if (!conf.progress)
-		return;
-	rounds = (double)__atomic_load_n(&steps->file, __ATOMIC_RELAXED) /
-		 nr_steps(conf.file_size) +
-		 (double)__atomic_load_n(&steps->anon, __ATOMIC_RELAXED) /
-		 nr_steps(thread_size());
-	if (asprintf(&fresh, "%s.new", conf.progress) < 0)
-		die("asprintf");
-	out = fopen(fresh, "w");
-	if (!out || fprintf(out, "%.3f\n", rounds) < 0 || fclose(out) ||
-	    rename(fresh, conf.progress))
-		die(conf.progress);
-	free(fresh);
+	write_progress(conf.progress,
+		       file / nr_steps(conf.file_size) + anon / nr_steps(thread_size()));
 }
 
 /* The OOM killer is part of the game: whoever it took is started again. */

@@ -10,24 +10,17 @@
  *
  * A page holds one number and is zero otherwise, so that compressed swap stays small.
  */
-#include <errno.h>
+#include "common.h"
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE		4096UL
 #define MAX_THREADS	1024UL
 #define MAX_MIB		(1UL << 20)
-#define REPORT_USEC	200000
 
 /* On cache lines of their own: the threads are not to slow each other down. */
 struct writer {
@@ -50,27 +43,6 @@ static const char usage[] =
 "Fill MIB of memory, 128 unless given, then have N threads, 8 unless given, write to\n"
 "pages of it at random until killed. FILE has the writes after the filling.\n";
 
-static __attribute__((noreturn)) void die(const char *what)
-{
-	fprintf(stderr, "threads: %s: %s\n", what, strerror(errno));
-	_exit(1);
-}
-
-static size_t parse_number(const char *option, const char *text, size_t max)
-{
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *text < '0' || *text > '9' || *end || !value || value > max) {
-		fprintf(stderr, "threads: --%s '%s': give a number from 1 to %zu\n", option, text,
-			max);
-		exit(1);
-	}
-	return value;
-}
-
 static void parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -86,10 +58,10 @@ static void parse_options(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (option) {
 		case 't':
-			nr_threads = parse_number("threads", optarg, MAX_THREADS);
+			nr_threads = parse_number("threads", optarg, false, 1, MAX_THREADS);
 			break;
 		case 's':
-			nr_pages = (parse_number("size", optarg, MAX_MIB) << 20) / PAGE;
+			nr_pages = (parse_number("size", optarg, false, 1, MAX_MIB) << 20) / PAGE;
 			break;
 		case 'p':
 			progress = optarg;
@@ -98,27 +70,15 @@ static void parse_options(int argc, char **argv)
 			fputs(usage, stdout);
 			exit(0);
 		default:
-			fprintf(stderr, "threads: wrong option '%s': see --help\n", argv[optind - 1]);
-			exit(1);
+			quit("wrong option '%s': see --help", argv[optind - 1]);
 		}
-	if (optind < argc) {
-		fprintf(stderr, "threads: unknown argument '%s': see --help\n", argv[optind]);
-		exit(1);
-	}
+	if (optind < argc)
+		quit("unknown argument '%s': see --help", argv[optind]);
 }
 
 static void write_page(size_t page, uint64_t number)
 {
 	*(volatile uint64_t *)(memory + page * PAGE) = number;
-}
-
-/* Marsaglia's xorshift; the state is not 0. */
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
 }
 
 static void *write_pages(void *data)
@@ -133,23 +93,14 @@ static void *write_pages(void *data)
 	return NULL;
 }
 
-/* Replace the file as a whole, so that nobody reads half a number. */
 static void report_progress(void)
 {
 	uint64_t writes = 0;
-	char *fresh;
-	FILE *out;
 	size_t i;
 
 	for (i = 0; i < nr_threads; i++)
 		writes += __atomic_load_n(&shared->writers[i].writes, __ATOMIC_RELAXED);
-	if (asprintf(&fresh, "%s.new", progress) < 0)
-		die("asprintf");
-	out = fopen(fresh, "w");
-	if (!out || fprintf(out, "%llu\n", (unsigned long long)writes) < 0 || fclose(out) ||
-	    rename(fresh, progress))
-		die(progress);
-	free(fresh);
+	write_progress(progress, writes);
 }
 
 static __attribute__((noreturn)) void fill_and_write(void)

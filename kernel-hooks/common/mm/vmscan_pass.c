@@ -82,7 +82,8 @@ noinline bool vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *s
 		pass->enough = has_enough(lruvec, sc, pass->nr_reclaimed);
 		cond_resched();
 	}
-	sc->memcg_low_skipped |= scan.low_skipped;
+	if (scan.asked)
+		sc->memcg_low_skipped |= scan.low_skipped;
 	*nr_to_scan = -scan.rotate;
 
 	return !pass->stock_follows;

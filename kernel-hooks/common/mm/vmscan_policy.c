@@ -224,6 +224,7 @@ void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *fol
 		      struct vmscan_span *span)
 {
 	struct vmscan_call call = { .nid = nid };
+	struct folio *folio;
 	unsigned int answer;
 
 	*flush = (struct vmscan_flush) {
@@ -235,16 +236,19 @@ void vmscan_flush_ask(struct vmscan_flush *flush, int nid, struct list_head *fol
 	if (list_empty(folio_list))
 		return;
 
+	folio = lru_to_folio(folio_list);
 	scoped_guard(rcu) {
 		call.ops = vmscan_in_force(NULL);
 		if (!call.ops || !call.ops->flush_group)
 			return;
-		call.memcg = folio_memcg(lru_to_folio(folio_list));
+		call.memcg = folio_memcg(folio);
 		answer = call.ops->flush_group(&call);
+		/* the branch may have been off when reclaim turned to the folios' lruvec */
+		if (span && span->lruvec != folio_lruvec(folio))
+			span = NULL;
 	}
 	flush->size = min(answer & ~VMSCAN_FLUSH_SPAN, VMSCAN_FLUSH_MAX_FOLIOS);
-	if (flush->size && (answer & VMSCAN_FLUSH_SPAN) && span && span->lruvec &&
-	    !folio_is_file_lru(lru_to_folio(folio_list)))
+	if (flush->size && (answer & VMSCAN_FLUSH_SPAN) && span && !folio_is_file_lru(folio))
 		take_back(flush, span);
 }
 

@@ -39,6 +39,23 @@ is_set scan budget || fail "scan is not as in vmscan-policy.conf"
 journalctl -b -u vmscan-policy | grep -q "line 2: .*flsh" || fail "the wrong line is not named"
 [[ $(systemctl is-active multi-user.target) == active ]] || fail "a wrong line has stopped the boot"
 
+# A service's own settings, by the drop-in: when it starts.
+unit=/etc/systemd/system/vmp-service.service
+printf '[Service]\nExecStart=/bin/sleep infinity\n' >$unit
+install -D -t $unit.d /usr/share/doc/vmscan-policy-tools/service-settings.conf
+cp /etc/vmscan-policy.conf conf
+printf '[system.slice/vmp-service.service]\nflush=stock\n' >>/etc/vmscan-policy.conf
+systemctl daemon-reload
+systemctl start vmp-service
+own=cgroups/$(stat -c %i /sys/fs/cgroup/system.slice/vmp-service.service)
+is_set "$own/flush" stock || fail "the service has no settings of its own"
+is_set "$own/scan" budget || fail "the service's settings do not begin with the machine's"
+is_set flush batch || fail "a service's settings have changed the machine's"
+systemctl stop vmp-service
+mv conf /etc/vmscan-policy.conf
+rm -r $unit $unit.d
+systemctl daemon-reload
+
 modprobe kunit enable=1
 insmod "$checkout/vmscan_policy_kunit.ko"
 rmmod vmscan_policy_kunit

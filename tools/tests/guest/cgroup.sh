@@ -15,7 +15,7 @@ ab=$(realpath "$(dirname "$0")/../..")/ab
 measured() {
 	echo 1 >"$WORK/done"
 	"$ab" --cgroup "$VMP_MEMCG" --progress-command "n=\$((\$(cat $WORK/done) + 10)); echo \$n >$WORK/done; echo \$n" \
-		--slices 4 --seconds 1 --warmup 1 --settle 0.5 --json "$WORK/report" "$@"
+		--slices 4 --primary "" --seconds 1 --warmup 1 --settle 0.5 --json "$WORK/report" "$@"
 }
 
 # refused TEXT OPTIONS...: one sentence with that text, and nothing is measured.
@@ -23,7 +23,7 @@ refused() {
 	local status=0 text=$1
 
 	shift
-	said=$("$ab" --slices 2 --seconds 1 --warmup 0 --json "$WORK/refused" "$@" 2>&1 >/dev/null) || status=$?
+	said=$("$ab" --slices 2 --primary "" --seconds 1 --warmup 0 --json "$WORK/refused" "$@" 2>&1 >/dev/null) || status=$?
 	((status)) || fail "$* was not refused"
 	[[ $said == *"$text"* && $said != *Traceback* ]] || fail "$*: $said"
 	[[ ! -e $WORK/refused ]] || fail "$* was measured"

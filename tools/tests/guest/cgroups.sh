@@ -87,6 +87,14 @@ error=$({ echo 0 >"$dirs/$child/flush/max_folios"; } 2>&1) && fail "the child's 
 echo budget >"$dirs/$child/scan/policy"
 [[ $(<"$dirs/$child/aging/in_effect") == yes ]] || fail "aging is not in effect with the child's budget"
 
+# Who asks from a cgroup namespace has not all cgroups; those that it lacks are not gone for that.
+before=$(listed)
+(
+	echo "$BASHPID" >"$VMP_MEMCG/child/cgroup.procs"
+	exec unshare --cgroup sh -c "! echo 1 >$dirs/remove"
+) || fail "cgroups/remove takes 1"
+[[ $(listed) == "$before" ]] || fail "a cgroup namespace leaves of the settings: $(listed)"
+
 # What holds for none any more goes: removed, taken the controller away, or named.
 rmdir "$VMP_MEMCG/child/bare" "$VMP_MEMCG/child"
 ! cat "$dirs/$child/path" 2>/dev/null || fail "a removed cgroup has a path"

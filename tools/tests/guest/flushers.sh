@@ -5,6 +5,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_point writeback
+need_disk
 
 # Else cgroups of other tests would have writeback of their own, too.
 flushers_clean_up() {
@@ -60,7 +61,8 @@ stock_reclaims() {
 	(($(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/busy/memory.stat") > stolen + 5000))
 }
 
-slow_new 512M
+# A disk made of memory would be charged to who writes.
+slow_new "$slow_disk"
 raise_dirty_limits
 # Nothing is written because of its age.
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs

@@ -452,6 +452,12 @@ fs_remove() {
 # need_disk: skip the test in a guest without a disk.
 need_disk() { [[ -b $slow_disk ]] || skip "an empty disk"; }
 
+# Nobody but dmsetup makes its file, which was missing once.
+slow_there() {
+	dmsetup mknodes vmp-slow
+	[[ -b /dev/mapper/vmp-slow ]]
+}
+
 # slow_new DEVICE|SIZE [xfs]: a file system at $FS on that disk, which can be slow, or on one of
 # that size that is made of memory. ext4, without a journal, which would be as slow, or XFS.
 slow_new() {
@@ -461,7 +467,7 @@ slow_new() {
 		slow_disk=$(losetup --find --show "$WORK/image")
 	fi
 	dmsetup create vmp-slow --noudevsync --table "$(slow_table 0)"
-	dmsetup mknodes vmp-slow
+	wait_until slow_there || fail "the slow disk has no file in /dev"
 	if [[ ${2:-} ]]; then
 		mkfs.xfs -q -f -K /dev/mapper/vmp-slow
 	else

@@ -50,7 +50,7 @@ compare() {
 	local seconds status
 
 	for seconds in $(scaled 4) $(scaled 16 8) 60; do
-		"$ab" --workload "$1" --disk "$slow_disk" --a "$2" --b "$3" --slices 4 --seconds "$seconds" --warmup 1 \
+		"$ab" --workload "$1" --disk "$slow_disk" --a "$2" --b "$3" --slices 4 --seconds "$seconds" --warmup 1 --primary "" \
 			--json "$WORK/report" >"$WORK/table" 2>"$WORK/said" || fail "$2, $3: $(<"$WORK/said")"
 		status=0
 		judge "$1" "$2" "$3" || status=$?

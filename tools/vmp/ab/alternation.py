@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Switching between two settings of the policies while something else runs."""
 
-import itertools
+import random
 import time
 
 from vmp.common import Failure
 from vmp.control.debugfs import Assignment, Control
+from vmp.result.model import turns
 
-ORDER = "ABBA"
 EXCLUDED = {
     "profile": "name the points instead",
     "trace": "the recording needs it",
@@ -38,19 +38,23 @@ def parse_sides(words: list[str]) -> dict[str, list[Assignment]]:
 
 
 class Alternation:
-    """Two settings, in force by turns in the order A B B A.
+    """Two settings, in force by turns: A B or B A, by coin.
 
     As a context it checks both when it is entered and restores the former settings at the end.
     """
 
     def __init__(
-        self, control: Control, sides: dict[str, list[Assignment]], seconds: float
+        self,
+        control: Control,
+        sides: dict[str, list[Assignment]],
+        seconds: float,
+        coin: random.Random,
     ) -> None:
-        """Choose how long a turn lasts, in seconds; change nothing."""
+        """Choose how long a turn lasts, in seconds, and what chooses the order; change nothing."""
         self.control = control
         self.sides = sides
         self.seconds = seconds
-        self.turns = itertools.cycle(ORDER)
+        self.turns = turns(coin)
         self.side = ""
         self.next = 0.0
         self.before: list[Assignment] = []
@@ -76,7 +80,7 @@ class Alternation:
         self.restore()
 
     def start(self) -> None:
-        """Begin with side A's first turn."""
+        """Begin with the first turn."""
         self.turn()
 
     def turn(self) -> None:

@@ -5,8 +5,10 @@ import argparse
 import difflib
 import json
 import os
+import random
 import shutil
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -22,33 +24,65 @@ from vmp.ab.functions import Functions, parse_functions
 from vmp.ab.lru import current_lru, held_lru
 from vmp.ab.stalls import Stalls
 from vmp.ab.swap import swap_areas, zram
-from vmp.ab.workloads import WORKLOADS, Workload, build_programs
+from vmp.ab.twins import (
+    PLACES,
+    SETTLED,
+    Twin,
+    begin,
+    check_options,
+    measure,
+    twins_order,
+    wait,
+)
+from vmp.ab.workloads import TWIN, WORKLOADS, Workload, build_programs, of_command
 from vmp.common import (
     Command,
     Failure,
     Parser,
     Usage,
+    parse_count,
     parse_duration,
     parse_positive_duration,
     parse_size,
     result_file,
 )
-from vmp.control.cgroups import require_machines
-from vmp.control.counters import Counters, Progress, ProgressCommand, ProgressFile, delta
+from vmp.control.cgroups import Cgroup as Settable
+from vmp.control.cgroups import cgroup2_root, require_machines, require_settings
+from vmp.control.counters import (
+    Counters,
+    Progress,
+    ProgressCommand,
+    ProgressFile,
+    delta,
+    of_machine,
+)
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
 from vmp.control.needs import OBSERVED, lacking
 from vmp.form import number, percent, to_go
 from vmp.result.file import append_slice, check_writable, run_text, write
-from vmp.result.metrics import sections
-from vmp.result.model import Result, Settings, Slice, asked, difference, slice_order
+from vmp.result.metrics import Metric, StallTime, sections
+from vmp.result.model import (
+    SLICES,
+    Result,
+    Settings,
+    Slice,
+    asked,
+    difference,
+    slice_order,
+    slices_needed,
+)
 from vmp.result.table import render, turnover
 
 DEFAULT_WORKLOAD = "vm"
 DEFAULT_B = "flush=batch"
-DEFAULT_DISK = Path("/dev/vda")
+DEFAULT_DISKS = (Path("/dev/vda"), Path("/dev/vdb"))  # the second for the other twin
+TWINS_SLICES = 24
+SECONDS, TWINS_SECONDS = 2.0, 300.0
+TURNOVERS = 5
 DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
 OBSERVE = "flush.observe"
+SEEDS = 1 << 32
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -89,8 +123,8 @@ class Plan:
     zram: int | None
     functions: list[tuple[str, ...]]
     folio: int  # KiB
-    disk: Path | None
-    progress: Path | None
+    disks: tuple[Path, ...]  # none, one, or one for each twin
+    progress: str | None
     progress_command: str | None
     cgroup: str | None
     json: Path | None
@@ -98,13 +132,17 @@ class Plan:
     stalls: bool
     aa: int
     slices: int
-    seconds: float
-    settle: float
+    seconds: float  # of a slice; the most, where turnovers end it
+    settle: float | None  # None: until contents were replaced
     warmup: float
+    twins: bool
+    turnovers: float  # that end a period of twins
+    seed: int
 
     def order(self) -> str:
         """Return the sides of all slices."""
-        return slice_order(self.slices) * (self.aa or 1)
+        order = twins_order if self.twins else slice_order
+        return order(self.slices, self.seed, self.aa or 1)
 
     def settings(self, limit: int | None, command: list[str]) -> Settings:
         """Return what the result tells of the plan."""
@@ -113,14 +151,28 @@ class Plan:
             b=settings(self.b),
             both=settings(self.both),
             aa=self.aa,
+            seed=self.seed,
             primary=tuple(self.primary),
             memory_bytes=limit,
             warmup_seconds=self.warmup,
-            settle_seconds=self.settle,
+            settle_seconds=self.settle or 0,
             slice_seconds=self.seconds,
             title=self.workload.title or " ".join(command),
             workload=tuple(command),
+            twins=self.twins,
+            turnovers=self.turnovers,
         )
+
+    def progress_of(self, places: dict[str, Path | int]) -> Progress | None:
+        """Return what tells the operations of a copy of the workload, whose places are given."""
+        if self.workload.progress:
+            return ProgressFile(Path(str(places["progress"])), self.workload.progress)
+        twin = str(places.get("twin", ""))
+        if self.progress:
+            return ProgressFile(Path(self.progress.replace(TWIN, twin)))
+        if self.progress_command:
+            return ProgressCommand(self.progress_command.replace(TWIN, twin))
+        return None
 
 
 class Run:
@@ -130,66 +182,67 @@ class Run:
         self.plan = plan
         self.control = control
         self.progress: Progress | None = None
-        if plan.progress:
-            self.progress = ProgressFile(plan.progress)
-        if plan.progress_command:
-            self.progress = ProgressCommand(plan.progress_command)
         self.stalls: Stalls | None = None
         self.functions: Functions | None = None
         self.observes = False
         self.common: list[Assignment] = []
         self.result: Result | None = None
+        self.saved = 0  # slices in the file
         self.unsaved = ""
-
-    def restore(self, before: dict[str, str]) -> None:
-        """Write back the values of before the run."""
-        self.control.write([Assignment(name, value) for name, value in before.items()])
 
     def observe(self, stack: ExitStack) -> None:
         """Have the module count the flushes of reclaim, where the kernel lets it."""
         before = {OBSERVE: self.control.get(OBSERVE)}
         with suppress(Failure):
             self.control.write([Assignment(OBSERVE, "1")])
-            stack.callback(self.restore, before)
+            stack.callback(restore, self.control, before)
             self.observes = True
 
-    def prepare(self, stack: ExitStack) -> dict[str, list[Assignment]]:
+    def prepare(self, stack: ExitStack, control: Control) -> dict[str, list[Assignment]]:
         """Check and save the settings, write the common ones, return what each side writes."""
-        plan, control = self.plan, self.control
-        if OBSERVE in control.names():
-            self.observe(stack)
+        plan = self.plan
         control.check([*plan.both, *plan.a, *plan.b])
         common, a, b = (control.spell_out(side) for side in (plan.both, plan.a, plan.b))
         self.common = common
         named = [*common, *a, *b]
         before = {item.name: control.get(item.name) for item in named}
-        stack.callback(self.restore, before)
+        stack.callback(restore, control, before)
         for part in (a, b, common):  # the kernel refuses a bad number here, not later
             control.write(part)
         now = before | {item.name: item.value for item in common}
         return {"A": complete(a, a + b, now), "B": complete(b, a + b, now)}
 
-    def make_places(self, stack: ExitStack) -> dict[str, Path | int]:
-        """Make what the workload's command names in braces, and return where it is."""
+    def make_places(self, stack: ExitStack) -> list[dict[str, Path | int]]:
+        """Make what the command of each copy names in braces, and return where it is."""
         places: dict[str, Path | int] = {"twice": max(1, 2 * (self.plan.memory or 0) >> 20)}
         if self.plan.workload.large():
             stack.enter_context(held_folios(self.plan.folio))
             places["folio"] = self.plan.folio
         if self.plan.workload.compiled():
             places["programs"] = build_programs()
-        if not (self.plan.disk or self.plan.workload.progress):
+        if not self.plan.twins:
+            return [places | self.make_own(stack, self.plan.disks)]
+        disks = self.plan.disks
+        return [
+            places | {"twin": place} | self.make_own(stack, disks[place - 1 : place])
+            for place in PLACES
+        ]
+
+    def make_own(self, stack: ExitStack, disks: tuple[Path, ...]) -> dict[str, Path | int]:
+        """Make the places that are of one copy alone, on its disk, if it has one."""
+        places: dict[str, Path | int] = {}
+        if not (disks or self.plan.workload.progress):
             return places
         scratch = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="vmscan-policy-ab.", dir="/run"))
         )
-        if self.plan.disk:
+        for disk in disks:
             directory = places["directory"] = scratch / "disk"
             directory.mkdir()
             system = self.plan.workload.disk or DEFAULT_SYSTEM
-            stack.enter_context(mounted(system, self.plan.disk, directory))
+            stack.enter_context(mounted(system, disk, directory))
         if self.plan.workload.progress:
-            counted = places["progress"] = scratch / "progress"
-            self.progress = ProgressFile(counted, self.plan.workload.progress)
+            places["progress"] = scratch / "progress"
         return places
 
     def require_swap(self, stack: ExitStack) -> None:
@@ -199,19 +252,19 @@ class Run:
         if self.plan.workload.swap == "needed" and not swap_areas():
             raise Failure("there is no swap: switch some on, or add --zram 1G")
 
-    def wait_for_operations(self, memcg: Cgroup) -> None:
+    def wait_for_operations(self, memcg: Cgroup, progress: Progress | None) -> None:
         """Wait until a workload that counts has begun to: before that it lays out its files."""
         deadline = time.monotonic() + RECLAIM_TIMEOUT
-        while self.progress and not self.progress.peek():
+        while progress and not progress.peek():
             memcg.require_alive()
             if time.monotonic() > deadline:
-                self.progress.read()
+                progress.read()
                 raise Failure(f"the workload counted no operation in {RECLAIM_TIMEOUT} s")
             time.sleep(0.2)
 
-    def wait_for_reclaim(self, memcg: Cgroup) -> None:
-        """Wait until the workload has begun and met its limit, then for the warm-up."""
-        self.wait_for_operations(memcg)
+    def wait_for_reclaim(self, memcg: Cgroup, progress: Progress | None) -> None:
+        """Wait until the workload has begun and met its limit."""
+        self.wait_for_operations(memcg, progress)
         deadline = time.monotonic() + RECLAIM_TIMEOUT
         at_first = memcg.stolen()  # laying out files has made reclaim work, too
         while memcg.stolen() == at_first and not self.plan.workload.pages_out:
@@ -227,8 +280,12 @@ class Run:
                     f"more memory than {limit}"
                 )
             time.sleep(0.2)
+
+    def warm_up(self, *memcgs: Cgroup) -> None:
+        """Let the workload go on for the warm-up."""
         time.sleep(self.plan.warmup)
-        memcg.require_alive()
+        for memcg in memcgs:
+            memcg.require_alive()
 
     def counted(self, values: dict[str, float]) -> dict[str, float]:
         """Return the counters without those of the module that nothing counts."""
@@ -250,17 +307,17 @@ class Run:
         if not self.stalls:
             return Slice(side, counted)
         self.stalls.stop()
-        times, lost = self.stalls.take()
-        return Slice(side, counted, tuple(times), lost)
+        times, total, lost = self.stalls.take()
+        return Slice(side, counted | {"stall_total_us": total}, tuple(times), lost)
 
-    def unless_tripped(self, piece: Slice) -> Slice:
+    def unless_tripped(self, control: Control, piece: Slice) -> Slice:
         """Return a slice, void if the guard has tripped; that is armed again then."""
-        reason = self.control.tripped()
+        reason = control.tripped()
         if not reason:
             return piece
         say(f"a slice of {piece.side} is void, the guard tripped: {reason}")
-        self.control.clear()
-        self.control.write(self.common)
+        control.clear()
+        control.write(self.common)
         return replace(piece, void=True)
 
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
@@ -285,19 +342,40 @@ class Run:
         lacks = tuple(str(need) for need in lacking(self.counted(counters.snapshot())))
         for sentence in lacks:
             say(sentence)
-        slices: list[Slice] = []
+        result = replace(result, lacks=lacks)
         for index, side in enumerate(order, 1):
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
-                time.sleep(self.plan.settle)
-            piece = self.unless_tripped(self.measure_slice(counters, index, side))
+                time.sleep(self.plan.settle or 0)
+            piece = self.measure_slice(counters, index, side)
             memcg.require_alive()
-            slices.append(piece)
-            ended = "" if index == len(order) else "it was killed"
-            self.result = replace(result, slices=tuple(slices), lacks=lacks, ended=ended)
-            self.save(summary=not ended)
-            if sys.stderr.isatty() or index % 10 == 0 or index == 1:
-                say(progress_line(self.result, self.plan))
+            result = self.keep(result, [self.unless_tripped(self.control, piece)])
+
+    def measure_twins(self, twins: list[Twin], result: Result) -> None:
+        """Exchange the sides and read the counters, period by period."""
+        order, plan = self.plan.order(), self.plan
+        for index in range(0, len(order), 2):
+            sides = order[index : index + 2]
+            begin(twins, sides)
+            if plan.settle is None:
+                wait(twins, SETTLED, plan.seconds)
+            else:
+                time.sleep(plan.settle)
+            pieces = zip(twins, measure(twins, sides, plan.turnovers, plan.seconds), strict=True)
+            result = self.keep(
+                result, [self.unless_tripped(twin.control, piece) for twin, piece in pieces]
+            )
+
+    def keep(self, result: Result, pieces: list[Slice]) -> Result:
+        """Add what was measured now to the result, and to its file; return the result."""
+        slices = (*result.slices, *pieces)
+        ended = "" if len(slices) == len(self.plan.order()) else "it was killed"
+        self.result = replace(result, slices=slices, ended=ended)
+        self.save(summary=not ended)
+        number = len(slices) // len(pieces)  # of the slice, or of the twins' period
+        if sys.stderr.isatty() or number % 10 == 0 or number == 1:
+            say(progress_line(self.result, self.plan))
+        return self.result
 
     def save(self, *, summary: bool) -> None:
         """Write the result to its file; what hinders that is told once, and the run goes on."""
@@ -305,11 +383,12 @@ class Run:
             return
         path, slices = self.plan.json, self.result.slices
         try:
-            if summary or self.unsaved or len(slices) == 1:
+            if summary or self.unsaved or not self.saved:
                 write({path: run_text(self.result, summary=summary)})
             else:
-                append_slice(path, slices[-1])
-            self.unsaved = ""
+                for piece in slices[self.saved :]:
+                    append_slice(path, piece)
+            self.saved, self.unsaved = len(slices), ""
         except (Failure, OSError) as error:
             if not self.unsaved:
                 say(f"{error}: the run goes on, and prints its table at the end")
@@ -334,9 +413,43 @@ class Run:
             found = existing(self.plan.cgroup)
             require_machines(self.control, found.path)
             return found
-        name = f"vmscan-policy-ab.{os.getpid()}"
+        return self.new_memcg(stack)
+
+    def new_memcg(self, stack: ExitStack, suffix: str = "") -> Memcg:
+        """Make a cgroup for the workload, which the run ends."""
+        name = f"vmscan-policy-ab.{os.getpid()}{suffix}"
         memcg = Memcg(name, self.plan.memory or 0, self.plan.workload.swap != "none")
         return stack.enter_context(memcg)
+
+    def enter_twin(self, stack: ExitStack, places: dict[str, Path | int]) -> Twin:
+        """Make a cgroup with settings of its own, which go before it."""
+        memcg = self.new_memcg(stack, f".{places['twin']}")
+        settable = Settable(self.control, cgroup2_root(), memcg.path)
+        settable.request("add")
+        stack.callback(settable.request, "remove")
+        control = settable.own()
+        sides = self.prepare(stack, control)
+        counters = Counters(control, memcg.path, self.plan.progress_of(places), alone=False)
+        return Twin(int(str(places["twin"])), memcg, control, sides, counters)
+
+    def measure_both(self, stack: ExitStack) -> None:
+        """Do a run of twins."""
+        plan = self.plan
+        require_settings(self.control)
+        places = self.make_places(stack)
+        twins = [self.enter_twin(stack, each) for each in places]
+        stack.callback(ignore_signals)
+        commands = [plan.workload.words(each) for each in places]
+        begin(twins, plan.order()[:2])
+        for twin, command in zip(twins, commands, strict=True):
+            say(f"workload {twin.place}: {' '.join(command)} in {size_text(plan.memory)}")
+            twin.memcg.start(command)
+        for twin in twins:
+            self.wait_for_reclaim(twin.memcg, twin.counters.progress)
+        self.warm_up(*(twin.memcg for twin in twins))
+        self.measure_twins(
+            twins, Result(plan.settings(plan.memory, commands[0]), self.environment())
+        )
 
     def measure_all(self) -> None:
         """Do the run; everything set up for it is taken down again."""
@@ -344,8 +457,16 @@ class Run:
         with ExitStack() as stack:
             self.require_swap(stack)
             stack.enter_context(held_lru(plan.lru))
-            sides = self.prepare(stack)
-            command = plan.workload.words(self.make_places(stack))
+            if plan.twins:
+                self.measure_both(stack)
+                say("done, removing the cgroups")
+                return
+            if OBSERVE in self.control.names():
+                self.observe(stack)
+            sides = self.prepare(stack, self.control)
+            (places,) = self.make_places(stack)
+            command = plan.workload.words(places)
+            self.progress = plan.progress_of(places)
             if plan.stalls:
                 self.stalls = stack.enter_context(Stalls())
             if plan.functions:
@@ -357,7 +478,8 @@ class Run:
             say(f"workload: {' '.join(command) or plan.workload.title}{where}")
             if isinstance(memcg, Memcg):
                 memcg.start(command)
-            self.wait_for_reclaim(memcg)
+            self.wait_for_reclaim(memcg, self.progress)
+            self.warm_up(memcg)
             result = Result(plan.settings(memcg.limit(), command), self.environment())
             self.measure(memcg, sides, result)
             say("done, restoring the former settings")
@@ -367,6 +489,11 @@ class Run:
         if self.result:
             self.result = replace(self.result, ended=why)
             self.save(summary=True)
+
+
+def restore(control: Control, before: dict[str, str]) -> None:
+    """Write back the values of before the run."""
+    control.write([Assignment(name, value) for name, value in before.items()])
 
 
 def size_text(size: int | None) -> str:
@@ -381,27 +508,43 @@ def special(path: Path) -> bool:
 
 def progress_line(result: Result, plan: Plan) -> str:
     """Return what is told after a slice: the primary figures, and how far the run is."""
-    done, count = len(result.slices), len(plan.order())
-    left = to_go((count - done) * (plan.seconds + plan.settle / 2))
+    done, count, what = len(result.slices), len(plan.order()), "slice"
+    each = plan.seconds + (plan.settle or 0) / 2
+    if plan.twins:
+        done, count, what = done // 2, count // 2, "period"
+        each = statistics.fmean(piece.counters["seconds"] for piece in result.slices)
+        each += each * SETTLED / plan.turnovers if plan.settle is None else plan.settle
+    left = to_go((count - done) * each)
     a, b = result.side("A"), result.side("B")
     figures = []
     for metric, label in asked(result.settings.primary, [*a, *b]).values():
         before, after = metric.value(a), metric.value(b)
         change = percent(difference(before, after)[1])
         figures.append(f"{label}: A {number(before)}, B {number(after)} ({change})")
-    return "; ".join([f"slice {done} of {count}, {left}", *figures])
+    return "; ".join([f"{what} {done} of {count}, {left}", *figures])
 
 
-def row_keys(stalls: bool) -> set[str]:
-    """Return the keys of the rows that any run has, with or without recorded stalls."""
+def row_keys(stalls: bool, twins: bool = False) -> set[str]:
+    """Return the keys of the rows that any run has, with or without recorded stalls; or twins."""
     names = {"progress", "instructions"} | ({"stall_us"} if stalls else set())
-    return {metric.key for rows in sections(names).values() for metric in rows}
+    every = [metric for rows in sections(names).values() for metric in rows]
+    return {metric.key for metric in every if not (twins and is_machines(metric))}
 
 
-def check_primary(keys: list[str], stalls: bool) -> None:
+def is_machines(metric: Metric | StallTime) -> bool:
+    """Tell if a figure is made of what is counted for the whole machine."""
+    return isinstance(metric, Metric) and any(map(of_machine, metric.parts + metric.per))
+
+
+def check_primary(keys: list[str], stalls: bool, twins: bool = False) -> None:
     """Raise Failure for a key that no row has."""
-    known = row_keys(stalls)
+    known = row_keys(stalls, twins)
     for key in keys:
+        if twins and (key in row_keys(stalls) - known or of_machine(key)):
+            raise Failure(
+                f"--primary {key} is of the whole machine, so it can't tell twins apart: name one "
+                "of the cgroup, such as memcg_refault_file_per_operation"
+            )
         if key in known or key.startswith(("function.", "stats.")):
             continue
         if key in row_keys(stalls=True):
@@ -416,11 +559,22 @@ def choose_primary(args: argparse.Namespace, workload: Workload) -> list[str]:
     Raises Failure for one that there is not.
     """
     if args.primary is None:
-        known = row_keys(args.stalls)
+        known = row_keys(args.stalls, args.twins)
         return [key for key in workload.primary if key in known]
     keys = [key.strip() for key in args.primary.split(",") if key.strip()]
-    check_primary(keys, args.stalls)
+    check_primary(keys, args.stalls, args.twins)
     return list(dict.fromkeys(keys))
+
+
+def enough(args: argparse.Namespace, primary: list[str]) -> list[str]:
+    """Return the primary figures; raise Usage for so few slices that none of them can be told."""
+    needed = slices_needed(len(primary), args.twins)
+    if primary and args.slices < needed:
+        raise Usage(
+            f"{args.slices} slices can't tell a difference in {len(primary)} primary figures: "
+            f"it takes --slices {needed} or more, or --primary '' for intervals without a verdict"
+        )
+    return primary
 
 
 def choose_workload(args: argparse.Namespace) -> Workload:
@@ -439,7 +593,7 @@ def choose_workload(args: argparse.Namespace) -> Workload:
                 )
         return Workload((), title=f"what runs in {args.cgroup}")
     name = None if args.command else name or DEFAULT_WORKLOAD
-    workload = WORKLOADS[name] if name else Workload(tuple(args.command))
+    workload = WORKLOADS[name] if name else of_command(args.command)
     program = workload.program or workload.command[0]
     if not shutil.which(program):
         raise Failure(f"the command {program} is missing: install it or name another one")
@@ -451,6 +605,11 @@ def choose_workload(args: argparse.Namespace) -> Workload:
         raise Failure(
             f"the workload {name} counts in a file of its own: leave --progress and "
             "--progress-command out"
+        )
+    if args.twins and workload.pages_out and args.seconds is None:
+        raise Failure(
+            f"the workload {name} has no limit that takes its memory: give --seconds, how long a "
+            "period of --twins lasts"
         )
     if args.folio and not workload.large():
         raise Failure("--folio is for the workloads large-*: leave it out")
@@ -470,11 +629,18 @@ def arguments(parser: Parser) -> None:
         help="compare A with itself, in so many runs (1): shows marks by chance alone")  # fmt: skip
     add("--set", metavar="SETTINGS", action="append", default=[], help="set for both sides")
     add("--memory", metavar="SIZE", help="the workload's limit (64M, or the named workload's own)")
-    add("--slices", metavar="N", type=int, default=60, help="an even number of slices (60)")
-    add("--seconds", metavar="TIME", type=parse_positive_duration, default=2.0,
-        help="length of a slice: 500ms, 2s, 1m; a bare number is in seconds (2s)")  # fmt: skip
-    add("--settle", metavar="TIME", type=parse_duration, default=0.0,
-        help="wait after each switch (0)")  # fmt: skip
+    add("--slices", metavar="N", type=int,
+        help=f"how many slices, an even number ({SLICES}; twins: {TWINS_SLICES})")  # fmt: skip
+    add("--seed", metavar="N", type=int, help="repeat the order of the slices of a run (by chance)")
+    add("--seconds", metavar="TIME", type=parse_positive_duration,
+        help="length of a slice: 500ms, 2s, 1m, a bare number is in seconds (2s); "
+             "twins: the most (5m)")  # fmt: skip
+    add("--settle", metavar="TIME", type=parse_duration,
+        help="wait after each switch (0; twins: until contents were replaced)")  # fmt: skip
+    add("--twins", action="store_true",
+        help="run A and B at the same time, in two cgroups, and exchange them")  # fmt: skip
+    add("--turnovers", metavar="N", type=parse_count,
+        help=f"twins: contents are replaced so often in a slice ({TURNOVERS})")  # fmt: skip
     add("--warmup", metavar="TIME", type=parse_duration, default=10.0,
         help="wait after reclaim starts (10s)")  # fmt: skip
     add("--json", metavar="FILE", type=result_file, help="save everything measured as JSON")
@@ -483,10 +649,11 @@ def arguments(parser: Parser) -> None:
     add("--stalls", action="store_true", help="measure how long tasks wait in reclaim")
     add("--folio", metavar="SIZE", help=f"size of folios of the workloads large-* ({DEFAULT_SIZE})")
     add("--functions", metavar="NAMES", default="", help="count functions' calls and time: A,B+C")
-    add("--disk", metavar="DEVICE", type=Path, help=f"blank disk to work on ({DEFAULT_DISK})")
+    add("--disk", metavar="DEVICE",
+        help=f"blank disk to work on ({DEFAULT_DISKS[0]}); twins: two, as in A,B")  # fmt: skip
     add("--list-figures", action="store_true", help="print all figures with their keys, and exit")
     add("--primary", metavar="KEYS", help="figures to decide on: A,B; see --list-figures")
-    add("--progress", metavar="FILE", type=Path, help="file that ends in the count of operations")
+    add("--progress", metavar="FILE", help="file that ends in the count of operations")
     add("--progress-command", metavar="CMD", help="prints the count of operations so far")
     add("--cgroup", metavar="PATH", help="measure the tasks there; its limits stay as they are")
     add("--workload", metavar="NAME", choices=WORKLOADS, help=f"{names} ({DEFAULT_WORKLOAD})")
@@ -497,6 +664,10 @@ def check(args: argparse.Namespace) -> None:
     """Raise Usage for numbers and options that can't be."""
     if args.slices < 2 or args.slices % 2:
         raise Usage("--slices has to be an even number from 2 on")
+    if args.twins:
+        check_options(args)
+    elif args.turnovers is not None:
+        raise Usage("--turnovers is for --twins: leave it out, or add that")
     if args.aa is not None and args.aa < 1:
         raise Usage("--aa takes a number of runs from 1 on")
     if args.aa is not None and args.b:
@@ -507,23 +678,40 @@ def check(args: argparse.Namespace) -> None:
         check_writable(args.json)
 
 
+def choose_disks(args: argparse.Namespace, workload: Workload) -> tuple[Path, ...]:
+    """Return the disks to work on: none, one, or one for each twin; raises Failure."""
+    count = len(PLACES) if args.twins else 1
+    if not args.disk:
+        return DEFAULT_DISKS[:count] if workload.disk else ()
+    disks = tuple(Path(name.strip()) for name in args.disk.split(","))
+    if len(set(disks)) != count or len(disks) != count:
+        wanted = "two disks, or two partitions of one: A,B" if args.twins else "one disk"
+        raise Failure(f"--disk {args.disk}: name {wanted}")
+    return disks
+
+
 def make_plan(args: argparse.Namespace) -> Plan:
     """Return what the command line asks for; raises Usage."""
-    check(args)
+    if args.slices is None:
+        args.slices = TWINS_SLICES if args.twins else SLICES
     try:
+        check(args)
         workload = choose_workload(args)
+        settle = args.settle
+        if settle is None and (not args.twins or workload.pages_out):
+            settle = 0.0
         memory = workload.memory if args.memory is None else args.memory
         return Plan(
             a=parse_assignments([args.a]),
             b=parse_assignments([args.a if args.aa else args.b or DEFAULT_B]),
             both=parse_assignments(args.set),
             workload=workload,
-            primary=choose_primary(args, workload),
+            primary=enough(args, choose_primary(args, workload)),
             memory=None if args.cgroup or memory is None else parse_size(memory),
             zram=None if args.zram is None else parse_size(args.zram),
             functions=parse_functions(args.functions),
             folio=parse_size(args.folio or DEFAULT_SIZE) >> 10,
-            disk=args.disk or (DEFAULT_DISK if workload.disk else None),
+            disks=choose_disks(args, workload),
             progress=args.progress,
             progress_command=args.progress_command,
             cgroup=args.cgroup,
@@ -532,9 +720,12 @@ def make_plan(args: argparse.Namespace) -> Plan:
             stalls=args.stalls,
             aa=args.aa or 0,
             slices=args.slices,
-            seconds=args.seconds,
-            settle=args.settle,
+            seconds=args.seconds or (TWINS_SECONDS if args.twins else SECONDS),
+            settle=settle,
             warmup=args.warmup,
+            twins=args.twins,
+            turnovers=(args.turnovers or TURNOVERS) if args.twins else 0,
+            seed=random.randrange(SEEDS) if args.seed is None else args.seed,
         )
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None

@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measuring how long tasks are held up by reclaim, with the trace events at its begin and end."""
+"""Measuring how long tasks are held up by reclaim, with the trace events at its begin and end.
 
+Events are recorded from the first slice to the last, and between them, so a wait that crosses the
+edges of slices is known whole. Each slice gets what it holds of the time of all waits, those that
+cover it included: a long wait counts in each slice for as long as it lasts there, and the sum over
+slices misses nothing. For percentiles a wait counts once, with its whole length, in the slice in
+which it ends: it is as likely to end in a slice as any other, however long it is. Dropping waits
+that cross an edge, or cutting them for percentiles, makes long ones rare or short.
+"""
+
+import os
 import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
 
 from vmp.common import Failure, find_tracefs
 
@@ -13,21 +26,46 @@ EVENT = re.compile(r"-(\d+)\s+\[\d+\]\s+\S+\s+(\d+)\.(\d{6}): mm_vmscan_(\w+)_re
 LOST = re.compile(r"^(?:overrun|dropped events): (\d+)$", re.MULTILINE)
 
 
-def durations(text: str) -> list[int]:
-    """Return the microseconds from each begin to its end, from the text of a trace.
+Begun = dict[tuple[str, str], int]  # when a wait began, in microseconds, by task and kind
 
-    They belong together when the task and the kind of reclaim are the same. What began before
-    the trace or ends after it is left out.
+
+class Wait(NamedTuple):
+    """A wait of a task, or what is known of it: when it began and ended, in microseconds."""
+
+    begin: int
+    end: int
+
+    def within(self, begin: int, end: int) -> int:
+        """Return how long it was between two times."""
+        return max(0, min(self.end, end) - max(self.begin, begin))
+
+
+def waits(text: str, begun: Begun) -> list[Wait]:
+    """Return the waits that ended, from the text of a trace; `begun` keeps those that did not.
+
+    Begin and end belong together when the task and the kind of reclaim are the same. A wait that
+    began before all traces is left out.
     """
-    begun: dict[tuple[str, str], int] = {}
     found = []
     for pid, seconds, fraction, kind, edge in EVENT.findall(text):
         time = int(seconds) * 1_000_000 + int(fraction)
         if edge == "begin":
             begun[pid, kind] = time
         elif (pid, kind) in begun:
-            found.append(time - begun.pop((pid, kind)))
+            found.append(Wait(begun.pop((pid, kind)), time))
     return found
+
+
+def of_slice(
+    ended: list[Wait], begun: Iterable[int], begin: int, end: int
+) -> tuple[list[int], int]:
+    """Return the lengths of the waits that end in a slice, and the time of all waits within it.
+
+    `ended` are those that are over, and `begun` when the others began; all in microseconds.
+    """
+    lengths = [wait.end - wait.begin for wait in ended if begin < wait.end <= end]
+    lasting = [Wait(start, end) for start in begun]
+    return lengths, sum(wait.within(begin, end) for wait in (*ended, *lasting))
 
 
 def lost_events(stats: str) -> int:
@@ -40,6 +78,10 @@ class Stalls:
 
     def __init__(self) -> None:
         self.path = find_tracefs() / "instances" / INSTANCE
+        self.begun: Begun = {}
+        self.lost = 0
+        self.pipe = -1
+        self.begin = self.end = 0  # of the slice, in microseconds of the clock of the events
 
     def write(self, name: str, value: str) -> None:
         """Write to a file of the instance."""
@@ -60,29 +102,40 @@ class Stalls:
             for kind in KINDS:
                 for edge in ("begin", "end"):
                     self.write(f"events/vmscan/mm_vmscan_{kind}_reclaim_{edge}/enable", "1")
+            self.pipe = os.open(self.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+            self.write("tracing_on", "1")
         except OSError:
             self.path.rmdir()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.close(self.pipe)
         self.path.rmdir()
 
+    def drain(self) -> tuple[list[Wait], int]:
+        """Return the waits that ended since the last time, and how many events were lost."""
+        parts = []
+        with suppress(BlockingIOError):  # there are no more
+            while part := os.read(self.pipe, 1 << 16):
+                parts.append(part)
+        found = waits(b"".join(parts).decode(errors="replace"), self.begun)
+        stats = self.path.glob("per_cpu/cpu*/stats")
+        before, self.lost = self.lost, sum(lost_events(path.read_text()) for path in stats)
+        if self.lost > before:
+            self.begun.clear()  # the ends of some are lost
+        return found, self.lost - before
+
     def start(self) -> None:
-        """Record from now on."""
-        self.write("tracing_on", "1")
+        """Begin a slice."""
+        self.drain()
+        self.begin = time.monotonic_ns() // 1000
 
     def stop(self) -> None:
-        """Record no more."""
-        self.write("tracing_on", "0")
+        """End the slice."""
+        self.end = time.monotonic_ns() // 1000
 
-    def take(self) -> tuple[list[int], int]:
-        """Return the stalls recorded, in microseconds, and how many events were lost; forget both.
-
-        Only to be used when stopped.
-        """
-        found = durations((self.path / "trace").read_text(errors="replace"))
-        stats = self.path.glob("per_cpu/cpu*/stats")
-        lost = sum(lost_events(path.read_text()) for path in stats)
-        self.write("trace", "0")
-        return found, lost
+    def take(self) -> tuple[list[int], int, int]:
+        """Return what a slice had that has ended: see of_slice(), and how many events were lost."""
+        ended, lost = self.drain()
+        return *of_slice(ended, self.begun.values(), self.begin, self.end), lost

@@ -3,13 +3,14 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vmp.common import CACHE, read_data, run, sources
 from vmp.control.counters import parse_progress
 
+TWIN = "{twin}"  # in a command: which of two copies it is, 1 or 2
 PROGRAMS = CACHE / "workloads"
 
 # Settings of all points, to compare.
@@ -36,7 +37,7 @@ class Workload:
 
     In the command's words ab replaces {programs} by the directory of what tools/workloads builds,
     {directory} by where the disk is mounted, {progress} by the file to count in, {folio} by the
-    size of large folios in KiB and {twice} by twice the cgroup's limit in MiB.
+    size of large folios in KiB, {twice} by twice the cgroup's limit in MiB, and {twin} by 1 or 2.
     """
 
     command: tuple[str, ...]
@@ -79,6 +80,14 @@ def workload(
         primary=tuple(primary) or Workload.primary,
         **more,
     )
+
+
+def of_command(words: Sequence[str]) -> Workload:
+    """Return the workload that a command line is: a program of ours counts in {progress}, too."""
+    plain = Workload(tuple(words))
+    ours = "make" if plain.compiled() else ""
+    counts = any("{progress}" in word for word in words)
+    return replace(plain, program=ours, progress=parse_progress if counts else None)
 
 
 WORKLOADS = {name: workload(**table) for name, table in read_data(__file__).items()}

@@ -9,16 +9,19 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from vmp.bench import plan
 from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.page import render
+from vmp.bench.registered import check, checkout, registered
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
 from vmp.form import to_go
 from vmp.guest.kernel import decide
 from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.steps import measure, step
-from vmp.result.file import load_results, load_run, results_document
+from vmp.result.file import load_results, load_run, results_document, write
 from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
 from vmp.result.model import Result, Results
 
@@ -45,9 +48,10 @@ def require(experiment: Experiment) -> None:
         )
 
 
-def files(experiment: Experiment, kernel: str | None) -> dict[str, Path]:
+def files(experiment: Experiment, kernel: str | None, boot: int = 1) -> dict[str, Path]:
     """Return the file that each run's result goes to, below the checkout; makes the directory."""
-    out = OUT / time.strftime(f"bench-{experiment.name}-{kernel or 'here'}-%Y%m%d-%H%M%S")
+    name = f"bench-{experiment.name}-{kernel or 'here'}-%Y%m%d-%H%M%S-{boot}"
+    out = OUT / time.strftime(name)
     out.mkdir(parents=True)
     return {run: out.relative_to(REPO) / f"{run}.json" for run in experiment.runs}
 
@@ -81,12 +85,27 @@ def words(experiment: Experiment, run: str, out: str, disk: str | None) -> list[
     return [word.replace(DISK, where) for word in every]
 
 
-def save(experiment: Experiment, paths: dict[str, Path], option: str, disk: str | None) -> Path:
-    """Put what the pages need of the runs' results in one file; return its path.
+def save(
+    experiment: Experiment,
+    paths: dict[str, Path],
+    option: str,
+    disk: str | None,
+    directory: Path,
+    made: dict[str, Any],
+    before: Results | None = None,
+) -> Path:
+    """Put what the pages need of a boot's results in one file, with those of `before`; return it.
 
-    `option` says where they were done, as on the command line.
+    `option` says where they were done, as on the command line; `made` is the checkout() of then.
     """
-    runs = {run: trimmed(load_run(REPO / path)) for run, path in paths.items()}
+    each = {run: trimmed(load_run(REPO / path)) for run, path in paths.items()}
+    runs = {
+        run: (
+            *(before.runs[run] if before else ()),
+            replace(boot, environment=boot.environment | made),
+        )
+        for run, boot in each.items()
+    }
     here, part = disk is not None, ""
     if len(runs) < len(find(experiment.name).runs):
         (part,) = runs
@@ -101,35 +120,50 @@ def save(experiment: Experiment, paths: dict[str, Path], option: str, disk: str 
         },
         runs=runs,
     )
+    if before and before.kernel() != results.every()[-1].environment["kernel"]:
+        raise Failure(f"{experiment.name}: a boot was on another kernel than the ones before")
     name = "-".join(filter(None, [results.kernel(), "here" if here else "", part]))
-    saved = OUT / TOOL / experiment.name / f"{name}.json"
+    saved = directory / experiment.name / f"{name}.json"
     saved.parent.mkdir(parents=True, exist_ok=True)
-    saved.write_text(json.dumps(results_document(results), separators=(",", ":")) + "\n")
+    document = json.dumps(results_document(results), separators=(",", ":"))
+    write({saved: document + "\n"})
     return saved
 
 
-def run_here(experiment: Experiment, disk: str) -> Path:
+def run_here(experiment: Experiment, disk: str, directory: Path) -> Path:
     """Run an experiment on this machine, at the published size."""
-    paths = files(experiment, None)
+    paths, made = files(experiment, None), checkout()
     for run, path in paths.items():
         step(f"{experiment.name}, {run}", words(experiment, run, str(path), disk), tool=TOOL)
     option = f" --disk {disk}" if experiment.needs_disk(True) else ""
-    return save(experiment, paths, f"--here{option}", disk)
+    return save(experiment, paths, f"--here{option}", disk, directory, made)
 
 
-def run_in_guest(experiment: Experiment, kernel: str) -> Path:
-    """Run an experiment in a guest with that kernel."""
+def run_in_guests(
+    experiment: Experiment, kernel: str, boots: int, directory: Path, before: Results | None
+) -> Path | None:
+    """Run an experiment in so many fresh guests with that kernel, those of `before` included.
+
+    The file has each boot as soon as it is over. Returns its path; None with nothing to do.
+    """
     named = ["--kernel", decide(kernel)]
     step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module", *named], tool=TOOL)
-    paths = files(experiment, Path(kernel).name)
-    runs = {
-        path: f"{shlex.join(words(experiment, run, str(path), None))} >/dev/null"
-        for run, path in paths.items()
-    }
-    what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
-    timeout = SLOWER * 60 * experiment.minutes
-    measure(what, [*named, *shlex.split(experiment.emulated.vm)], runs, timeout, TOOL)
-    return save(experiment, paths, f"--kernel {kernel}", None)
+    option = f"--kernel {kernel}" + (f" --boots {boots}" if boots > 1 else "")
+    saved = None
+    for boot in range(before.boots() + 1 if before else 1, boots + 1):
+        paths, made = files(experiment, Path(kernel).name, boot), checkout()
+        runs = {
+            path: f"{shlex.join(words(experiment, run, str(path), None))} >/dev/null"
+            for run, path in paths.items()
+        }
+        what = f"{experiment.name} on {kernel}, about {experiment.minutes} minutes"
+        if boots > 1:
+            what = f"{what}, boot {boot} of {boots}"
+        timeout = SLOWER * 60 * experiment.minutes
+        measure(what, [*named, *shlex.split(experiment.emulated.vm)], runs, timeout, TOOL)
+        saved = save(experiment, paths, option, None, directory, made, before)
+        before = load_results(saved)
+    return saved
 
 
 def show(_args: argparse.Namespace) -> int:
@@ -146,59 +180,126 @@ def kernels(experiment: Experiment, args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(asked(args.kernel, default) for default in experiment.kernels))
 
 
-def run_one(experiment: Experiment, args: argparse.Namespace) -> None:
-    """Run an experiment, on each kernel that it is about if none is asked for; print its page."""
-    if args.here:
-        saved = [run_here(experiment, args.disk or "")]
+def tell_unregistered(experiment: Experiment, here: bool) -> None:
+    """Say of an experiment whose figures are in no commit that its results are for no page."""
+    if checkout() and registered(experiment, here) is None:
+        print(
+            f"{TOOL}: {experiment.name}: figures or sizes are in no commit yet, so `page` will not "
+            "take these results",
+            file=sys.stderr,
+        )
+
+
+def run_one(experiment: Experiment, kernel: str | None, boots: int, args: Any) -> None:
+    """Run an experiment with a kernel, or here with None; print its page."""
+    saved: Path | None
+    if kernel is None:
+        saved = run_here(experiment, args.disk or "", args.directory)
     else:
-        saved = [run_in_guest(experiment, kernel) for kernel in kernels(experiment, args)]
-    print(render(find(experiment.name), [load_results(path) for path in saved]))
-    print("Saved:", *(path.relative_to(REPO) for path in saved), flush=True)
+        before = plan.latest(experiment, kernel, args.directory) if args.resume else None
+        saved = run_in_guests(experiment, kernel, boots, args.directory, before)
+    if saved:
+        print(render(find(experiment.name), [load_results(saved)]))
+        print("Saved:", saved, flush=True)
+
+
+def check_run(args: argparse.Namespace) -> None:
+    """Raise Usage for options that do not go together."""
+    if args.here and args.kernel:
+        raise Usage("--kernel is for the guest: leave it out with --here")
+    if args.run_name and len(args.name) != 1:
+        raise Usage("--run is for one experiment: name that, too")
+    if args.disk and not args.here:
+        raise Usage("--disk is for --here: a guest has a disk of its own")
+    if args.plan and (args.name or args.here or args.kernel or args.run_name or args.boots):
+        raise Usage("--plan says what to run: leave names, --kernel, --boots, --here and --run out")
+    if args.boots is not None and args.boots < 1:
+        raise Usage("--boots takes a number from 1 on")
+    if args.here and (args.boots or args.resume):
+        raise Usage("--boots and --resume are for guests: leave them out with --here")
+    if args.resume and args.run_name:
+        raise Usage("--resume goes on with all runs of an experiment: leave --run out")
+
+
+def wanted(args: argparse.Namespace) -> list[tuple[Experiment, str | None, int]]:
+    """Return what is to be run: experiments, kernels, None for this machine, and boots."""
+    if args.plan:
+        return [(row.found(), row.kernel, row.boots) for row in plan.read()]
+    every = [find(name) for name in args.name or names()]
+    if args.run_name:
+        every = [every[0].only(args.run_name)]
+    if args.here:
+        return [(experiment, None, 1) for experiment in every]
+    return [(experiment, kernel, args.boots or 1)
+            for experiment in every for kernel in kernels(experiment, args)]  # fmt: skip
+
+
+def to_do(work: list[tuple[Experiment, str | None, int]], args: argparse.Namespace) -> list[int]:
+    """Return how many boots of each there are still to do."""
+    if not args.resume:
+        return [boots for _, _, boots in work]
+    return [plan.Planned(experiment.name, kernel or "", boots).left(args.directory)
+            for experiment, kernel, boots in work]  # fmt: skip
 
 
 def run_all(args: argparse.Namespace) -> int:
     """Run experiments, all if none is named; one that fails keeps no other from its run."""
-    if args.here and args.kernel:
-        raise Usage("--kernel is for the guest: leave it out with --here")
-    wanted = [find(name) for name in args.name or names()]
-    if args.run_name:
-        if len(args.name) != 1:
-            raise Usage("--run is for one experiment: name that, too")
-        wanted = [wanted[0].only(args.run_name)]
-    if args.disk and not args.here:
-        raise Usage("--disk is for --here: a guest has a disk of its own")
-    for experiment in wanted:
+    check_run(args)
+    work = wanted(args)
+    for experiment in {experiment.name: experiment for experiment, _, _ in work}.values():
+        experiment.check(args.here)
         require(experiment)
         if args.here and not args.disk and experiment.needs_disk(True):
             raise Usage(f"{experiment.name} works on a blank disk: name one with --disk")
+        tell_unregistered(experiment, args.here)
     if args.here:
         locate()
-    failed = []
-    for number, experiment in enumerate(wanted, 1):
-        if len(wanted) > 1:
-            left = sum(each.minutes * len(kernels(each, args)) for each in wanted[number - 1 :])
-            told = "" if args.here else f", {to_go(60 * left)}"
-            print(f"{TOOL}: {number} of {len(wanted)}{told}: {experiment.name}", file=sys.stderr)
+    left, failed = to_do(work, args), []
+    for number, (experiment, kernel, boots) in enumerate(work):
+        if not left[number]:
+            continue
+        if len(work) > 1 or boots > 1:
+            rest = zip(work[number:], left[number:], strict=True)
+            minutes = sum(each.minutes * count for (each, _, _), count in rest)
+            told = "" if args.here else f", {to_go(60 * minutes)}"
+            print(f"{TOOL}: {number + 1} of {len(work)}{told}: {experiment.name}", file=sys.stderr)
         try:
-            run_one(experiment, args)
+            run_one(experiment, kernel, boots, args)
         except Failure as failure:
             print(f"{TOOL}: {failure}", file=sys.stderr, flush=True)
             failed.append(experiment.name)
     if failed:
-        raise Failure(f"{len(failed)} of {len(wanted)} were not measured: {', '.join(failed)}")
+        again = ": what is missing goes on with --resume" if args.plan else ""
+        raise Failure(f"{len(failed)} of {len(work)} were not measured: {', '.join(failed)}{again}")
+    return 0
+
+
+def show_plan(args: argparse.Namespace) -> int:
+    """Print what is planned, and what of it is left."""
+    print(plan.told(plan.read(), args.directory))
     return 0
 
 
 def make_pages(args: argparse.Namespace) -> int:
-    """Write the page of each experiment that the files are of."""
+    """Write the page of each experiment that the files are of, all or none."""
     every: dict[str, list[Results]] = {}
     for path in args.file:
         results = load_results(path)
         every.setdefault(results.experiment, []).append(results)
+    named = {path.resolve() for path in args.file}
+    pages = {}
     for name, all_of_it in every.items():
-        page = PAGES / f"{name}.md"
-        page.write_text(render(find(name), all_of_it))
-        print(page)
+        experiment = find(name)
+        if left_out := sorted({path.resolve() for path in (PAGES / name).glob("*.json")} - named):
+            raise Failure(
+                f"{left_out[0]} is left out: a page has all results of its experiment; say in the "
+                "file why it is superseded"
+            )
+        for results in all_of_it:
+            check(experiment, results)
+        pages[PAGES / f"{name}.md"] = render(experiment, all_of_it)
+    write(pages)
+    print(*pages, sep="\n")
     return 0
 
 
@@ -210,6 +311,9 @@ def arguments(parser: Parser) -> None:
     add = commands.add_parser("run", help="run experiments; without a name, all of them")
     add.add_argument("name", metavar="NAME", nargs="*", help="an experiment")
     add.add_argument("--kernel", metavar="V", help=f"{KERNEL_HELP}, for the guest")
+    add.add_argument("--boots", metavar="N", type=int, help="in so many fresh guests (1)")
+    add.add_argument("--plan", action="store_true", help="run what `plan` lists")
+    add.add_argument("--resume", action="store_true", help="keep the boots that are saved, go on")
     add.add_argument(
         "--here", action="store_true", help="on this machine, at the published size; no guest"
     )
@@ -218,6 +322,11 @@ def arguments(parser: Parser) -> None:
         "--run", metavar="RUN", dest="run_name", help="only this run of the experiment"
     )
     add.set_defaults(run=run_all)
+    listed = commands.add_parser("plan", help="print what is to be measured, and what is left")
+    listed.set_defaults(run=show_plan)
+    for each in (add, listed):
+        each.add_argument("--directory", metavar="DIR", type=Path, default=OUT / TOOL,
+                          help="where results are saved (out/bench)")  # fmt: skip
     add = commands.add_parser("page", help="write the pages of results to docs/results")
     add.add_argument("file", metavar="FILE", nargs="+", type=Path, help="a file that `run` saved")
     add.set_defaults(run=make_pages)

@@ -4,13 +4,16 @@
 import shlex
 import tomllib
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from vmp.common import Failure, Usage, sources
 from vmp.result.goals import NOT_UP
+from vmp.result.model import SLICES, slices_needed
 
 SUFFIX = ".toml"
+PLAN = "plan"  # a file beside the experiments that is none
 DISK = "{disk}"  # in a command: where there is a blank disk
 
 
@@ -77,6 +80,18 @@ class Experiment:
             words = ["env", *settings, f"tools/experiments/{self.service}", *words]
         return words
 
+    def check(self, here: bool) -> None:
+        """Raise Usage if a run has too few slices to tell a difference in its primary figures."""
+        for run in self.runs:
+            options = self.words(run, here, "")
+            slices = [int(n) for word, n in pairwise(options) if word == "--slices"] or [SLICES]
+            needed = slices_needed(len(self.primary(run, here)))
+            if self.primary(run, here) and slices[-1] < needed:
+                raise Usage(
+                    f"{self.name}, {run}: {slices[-1]} slices can't tell a difference in "
+                    f"{len(self.primary(run, here))} primary figures: it takes --slices {needed}"
+                )
+
     def only(self, run: str) -> "Experiment":
         """Return the experiment with one of its runs; raise Usage for one that it has not."""
         if run not in self.runs:
@@ -95,7 +110,7 @@ def directory() -> Path:
 
 def names() -> list[str]:
     """Return the experiments that there are."""
-    return sorted(path.stem for path in directory().glob(f"*{SUFFIX}"))
+    return sorted({path.stem for path in directory().glob(f"*{SUFFIX}")} - {PLAN})
 
 
 def made(kind: type, what: str, values: dict[str, Any]) -> Any:

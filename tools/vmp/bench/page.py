@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
 """The page of an experiment: what was published, what was found here, and the verdicts."""
 
+from collections.abc import Sequence
 from textwrap import fill
 
 from vmp.bench.experiment import Experiment, Figure
+from vmp.bench.registered import told
 from vmp.form import interval, number, percent
 from vmp.result.goals import CANNOT, rule, verdict
-from vmp.result.metrics import Values
-from vmp.result.model import Result, Results, Row, judge
+from vmp.result.model import Boot, Result, Results, Row, judge
 
 WIDTH = 100
-HEAD = "| figure | where | A | B | ours | 95 % interval | p | published | verdict |"
+HEAD = (
+    "| figure | where | A | B | ours | 95 % interval | p | boots | visible | published | verdict |"
+)
 CHANCE_HEAD = "| where | primary figures | runs | with a mark | which |"
 INTERVAL = (
-    "A, B and the change are of all slices together. The interval is of B's ratio to A in pairs of "
-    "neighbouring slices, so the change may lie outside where a few slices outweigh the others; "
-    "where a slice has nothing it is of the difference, in percent of A's typical slice, and so "
-    "wide. p is that of the signed-rank test over the same pairs, corrected for the number of the "
-    "run's figures."
+    "A, B and the change are of all slices together. Of one boot the interval is of B's ratio to A "
+    "in pairs of neighbouring slices, so the change may lie outside where a few slices outweigh "
+    "the others, and p is that of the signed-rank test over the same pairs; of twins it is the "
+    "t test over periods. Of several boots interval and p are those of Student's t over one ratio "
+    "a boot, and the column says between which changes the boots lie. Half a count is added to "
+    "each side, which pulls the ratio of one boot's rare events, such as OOM kills, towards none. "
+    "p is corrected for the number of the run's figures. *Visible* is the smallest fall "
+    "or rise that four runs of five like this one would have told."
 )
+SUPERSEDED = "These results are not the ones that count: "
 
 
 def text(words: str, indent: str = "") -> str:
@@ -45,19 +52,26 @@ def place(experiment: Experiment, results: Results, run: str) -> str:
     return f"{results.kernel()}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
 
 
-def sides(result: Result, against: Result | None) -> tuple[list[Values], list[Values]]:
-    """Return the slices of A and of B; `against` another run all of that one's are A, ours B."""
-    if against is None:
-        return result.side("A"), result.side("B")
-    number = min(len(against.slices), len(result.slices))
-    a, b = ([piece.values() for piece in run.slices[:number]] for run in (against, result))
-    return a, b
+def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
+    """Return another run's slices as A and ours as B, boot by boot."""
+    found = []
+    for ours, other in zip(boots, others, strict=False):
+        number = min(len(other.slices), len(ours.slices))
+        a, b = ([piece.values() for piece in run.slices[:number]] for run in (other, ours))
+        found.append(Boot(a, b))
+    return found
 
 
-def look_up(figure: Figure, primary: list[str], result: Result, against: Result | None) -> Row:
-    """Return what a run found of a figure, one of those `primary` that are judged together."""
+def look_up(
+    figure: Figure, primary: list[str], boots: Sequence[Result], others: Sequence[Result] = ()
+) -> Row:
+    """Return what a run found of a figure, one of those `primary` that are judged together.
+
+    Of `others`, the boots of another run, all slices are A, and ours are B.
+    """
     keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
-    every = (row for rows in judge(*sides(result, against), primary).values() for row in rows)
+    sides = against(boots, others) if others else [result.boot() for result in boots]
+    every = (row for rows in judge(sides, primary).values() for row in rows)
     return next((row for row in every if row.key in keys), Row(figure.row, "", None, None))
 
 
@@ -67,10 +81,22 @@ def measured(experiment: Experiment, results: Results) -> list[tuple[Figure, str
     for figure in experiment.figures:
         for name in figure.runs or experiment.runs:
             if {name, figure.against} - {""} <= runs.keys() and name != figure.against:
-                other = runs[figure.against] if figure.against else None
+                other = runs[figure.against] if figure.against else ()
                 primary = experiment.primary(name, results.here, figure.against)
                 found.append((figure, name, look_up(figure, primary, runs[name], other)))
     return found
+
+
+def by_boot(row: Row) -> str:
+    """Return the number of boots, and of several the changes of the lowest and of the highest."""
+    if not row.boots:
+        return "one"
+    return f"{len(row.boots)}: {interval((min(row.boots), max(row.boots)))}"
+
+
+def visible(row: Row) -> str:
+    """Return the smallest changes that would have been told."""
+    return " or ".join(percent(end, None) for end in row.visible) if row.visible else "-"
 
 
 def rows(experiment: Experiment, results: Results) -> list[str]:
@@ -81,28 +107,35 @@ def rows(experiment: Experiment, results: Results) -> list[str]:
         hidden = figure.cannot and not results.here
         said = CANNOT if hidden else verdict(figure.published, found)
         p = "-" if found.p_corrected is None or hidden else f"{found.p_corrected:.2g}"
+        ends = interval(found.ends if found.before else None)
         change = percent(0.0 if found.delta == 0 else found.percent)
-        ours = (number(found.before), number(found.after), change, interval(found.ends))
-        cells = (figure.what, where, *ours, p, published(figure), f"**{said}**")
+        ours = (number(found.before), number(found.after), change, ends)
+        sure = (p, by_boot(found), "-" if hidden else visible(found))
+        cells = (figure.what, where, *ours, *sure, published(figure), f"**{said}**")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
+def table(experiment: Experiment, every: list[Results]) -> str:
+    """Return the table of verdicts."""
+    lines = [line for results in every for line in rows(experiment, results)]
+    return "\n".join([HEAD, "|---" * HEAD.count(" |") + "|", *lines])
+
+
 def judged(experiment: Experiment, every: list[Results]) -> list[str]:
     """Return the part of the page with the verdicts."""
-    table = [line for results in every for line in rows(experiment, results)]
     why = list(dict.fromkeys(line for r in every for line in reasons(experiment, r.here)))
-    parts = ["## Verdicts", "\n".join([HEAD, "|---|---|---|---|---|---|---|---|---|", *table])]
+    parts = ["## Verdicts", table(experiment, every)]
     if why:
         parts += ["What an emulated guest can't show:", "\n".join(why)]
     return [*parts, text(f"{rule([f.published for f in experiment.figures])} {INTERVAL}")]
 
 
-def marks(experiment: Experiment, every: list[Results]) -> list[str]:
-    """Return the part of the page of runs of one setting twice: what was marked by chance."""
+def chance_table(experiment: Experiment, every: list[Results]) -> str:
+    """Return the table of runs of one setting twice: what was marked by chance."""
     lines, total, wrong = [], 0, 0
     for results in every:
-        for run, result in results.runs.items():
+        for run, result in ((run, boot) for run, boots in results.runs.items() for boot in boots):
             what = result.settings
             found = [keys for keys in result.by_chance() if keys]
             names = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found) or "-"
@@ -116,8 +149,8 @@ def marks(experiment: Experiment, every: list[Results]) -> list[str]:
             )
             lines.append(f"| {' | '.join(cells)} |")
             total, wrong = total + what.aa, wrong + len(found)
-    lines.append(f"| all | | {total} | {wrong}, {100 * wrong / total:.1f} % | |")
-    return ["## Marked by chance", "\n".join([CHANCE_HEAD, "|---|---|---|---|---|", *lines])]
+    lines.append(f"| all | | {total} | {wrong}, {100 * wrong / max(1, total):.1f} % | |")
+    return "\n".join([CHANCE_HEAD, "|---|---|---|---|---|", *lines])
 
 
 def reasons(experiment: Experiment, here: bool) -> list[str]:
@@ -137,21 +170,34 @@ def commands(results: Results) -> list[str]:
 def compared(results: Results) -> str:
     """Say what A and B were, in which sizes."""
     lines = []
-    for name, result in results.runs.items():
+    for name, boots in results.runs.items():
+        result = boots[0]
         what, where = result.settings, result.environment
         both = f", both {what.both}" if what.both != "(nothing)" else ""
         line = (
             f"- {name}, Linux {where['kernel']}: A `{what.a}`, B `{what.b}`{both}; "
             f"{where['lru']} LRU, {where['cpus']} CPUs, {(what.memory_bytes or 0) >> 20} MiB, "
-            f"{len(result.slices)} slices of {what.slice_seconds:g} s"
+            f"{len(result.slices)} slices of {what.slice_seconds:g} s; "
+            f"{len(boots)} boot{'s' * (len(boots) > 1)}, "
+            f"{' and '.join(dict.fromkeys(map(told, boots)))}"
         )
         lines.append(text(line, "  "))
     return "\n".join(lines)
 
 
-def render(experiment: Experiment, every: list[Results]) -> str:
+def old(experiment: Experiment, every: list[Results]) -> list[str]:
+    """Return the part of the page with results that do not count any more, and why."""
+    parts = ["## Superseded"] if every else []
+    for results in every:
+        part = table if experiment.figures else chance_table
+        parts += [text(f"{SUPERSEDED}{results.superseded}"), part(experiment, [results])]
+    return parts
+
+
+def render(experiment: Experiment, files: list[Results]) -> str:
     """Return the page of an experiment's results, one for each kernel or machine."""
     name = experiment.name
+    every = [results for results in files if not results.superseded]
     parts = [
         "<!-- SPDX-License-Identifier: GPL-2.0 -->\n"
         f"<!-- Made by: tools/bench page docs/results/{name}/*.json -->",
@@ -159,9 +205,14 @@ def render(experiment: Experiment, every: list[Results]) -> str:
         text(experiment.about),
         text("**Published:** " + experiment.published),
         "```text\n" + "\n".join(f"$ {results.command}" for results in every) + "\n```",
-        *(judged(experiment, every) if experiment.figures else marks(experiment, every)),
+        *(
+            judged(experiment, every)
+            if experiment.figures
+            else ["## Marked by chance", chance_table(experiment, every)]
+        ),
         "## What was compared",
         "\n".join(compared(results) for results in every),
         "```text\n" + "\n".join(dict.fromkeys(c for r in every for c in commands(r))) + "\n```",
+        *old(experiment, [results for results in files if results.superseded]),
     ]
     return "\n\n".join(parts) + "\n"

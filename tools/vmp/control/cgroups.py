@@ -162,16 +162,21 @@ def check_form(who: str) -> None:
         )
 
 
-def find(machine: Control, who: str) -> Cgroup:
-    """Return the cgroup of that path, with or without the mount, or of that systemd unit.
-
-    Raises Usage for what can be none, NotThere if there is none, Failure for several.
-    """
+def require_settings(machine: Control) -> None:
+    """Raise Failure for a module that has settings of the machine alone."""
     if not (machine.root / DIRECTORY).is_dir():
         raise Failure(
             "this module has no settings for cgroups: load the present vmscan_policy, on a kernel "
             "built with CONFIG_MEMCG"
         )
+
+
+def find(machine: Control, who: str) -> Cgroup:
+    """Return the cgroup of that path, with or without the mount, or of that systemd unit.
+
+    Raises Usage for what can be none, NotThere if there is none, Failure for several.
+    """
+    require_settings(machine)
     mount = cgroup2_root()
     below = who.removeprefix(str(mount)).strip("/")
     check_form(below)

@@ -2,10 +2,10 @@
 """Reading the counters that an A/B run compares.
 
 A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole
-machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat, memory.current),
-`cpu.*` (the memcg's cpu.stat), `stats.POINT.*` (the module) and `progress`; `instructions`, the
-memcg's, where the clocks count these. vmstat.pgpgin is in KiB, for all reads of block devices
-together.
+machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat, memory.current,
+of memory.events oom_kill, of memory.pressure some_usec and full_usec), `cpu.*` (the memcg's
+cpu.stat), `stats.POINT.*` (the module) and `progress`; `instructions`, the memcg's, where the
+clocks count these. vmstat.pgpgin is in KiB, for all reads of block devices together.
 """
 
 import os
@@ -57,6 +57,11 @@ def parse_progress(text: str) -> float | None:
     """Return the last number of the text, None if there is none."""
     numbers = re.findall(r"\d+(?:\.\d+)?", text)
     return float(numbers[-1]) if numbers else None
+
+
+def of_machine(name: str) -> bool:
+    """Tell a counter of the whole machine from one that a memory cgroup has by itself."""
+    return name.startswith(("vmstat.", "irq.", "function.", "stats.flush.observed_"))
 
 
 def is_level(name: str) -> bool:
@@ -177,13 +182,37 @@ class ProgressFile:
         )
 
 
+def parse_pressure(text: str) -> dict[str, int]:
+    """Return the microseconds that some, and all, tasks have waited for memory so far."""
+    found = re.findall(r"^(some|full) .*total=(\d+)", text, re.MULTILINE)
+    return {f"{who}_usec": int(total) for who, total in found}
+
+
+def of_cgroup(memcg: Path) -> dict[str, dict[str, int]]:
+    """Return what a memory cgroup counts by itself, by source."""
+    pressure = ""
+    with suppress(OSError):  # a kernel without PSI
+        pressure = (memcg / "memory.pressure").read_text()
+    return {
+        "memcg": parse_pairs((memcg / "memory.stat").read_text(), MEMCG)
+        | {"current": int((memcg / "memory.current").read_text())}
+        | parse_pairs((memcg / "memory.events").read_text(), ["oom_kill"])
+        | parse_pressure(pressure),
+        "cpu": parse_pairs((memcg / "cpu.stat").read_text(), CPU),
+    }
+
+
 class Counters:
     """Takes snapshots of all counters of one run."""
 
-    def __init__(self, control: Control, memcg: Path, progress: Progress | None) -> None:
+    def __init__(
+        self, control: Control, memcg: Path, progress: Progress | None, alone: bool = True
+    ) -> None:
+        """Choose what is read; not the machine's counters of a cgroup that is not `alone`."""
         self.control = control
         self.memcg = memcg
         self.progress = progress
+        self.alone = alone
         self.marker = Marker()
 
     def snapshot(self, mark: str | None = None) -> dict[str, float]:
@@ -196,18 +225,18 @@ class Counters:
         with at_once():
             if mark:
                 self.marker.write(mark)
-            vmstat = Path("/proc/vmstat").read_text()
             stats = self.control.stats()
+            vmstat = Path("/proc/vmstat").read_text()
         sources = {f"stats.{point}": counts for point, counts in stats.items()} | {
             "vmstat": parse_pairs(vmstat, VMSTAT),
             "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
-            "memcg": parse_pairs((self.memcg / "memory.stat").read_text(), MEMCG)
-            | {"current": int((self.memcg / "memory.current").read_text())},
-            "cpu": parse_pairs((self.memcg / "cpu.stat").read_text(), CPU),
+            **of_cgroup(self.memcg),
         }
         values: dict[str, float] = {"time": time.monotonic()}
         for source, counts in sources.items():
             values |= {f"{source}.{name}": value for name, value in counts.items()}
+        if not self.alone:
+            values = {name: value for name, value in values.items() if not of_machine(name)}
         if os.environ.get(ICOUNT):
             values["instructions"] = values["cpu.usage_usec"] * 1000
         if self.progress:

@@ -36,7 +36,7 @@ from vmp.control.debugfs import (
 from vmp.control.points import Policy, known_parameters, known_points
 
 WIDTH = 100  # columns of text, at most
-RESET = "\x1b[m"  # of a terminal's colors
+PLAIN = "\x1b[m"  # ends a color of a terminal
 MEASURED = {"Costs": "costs", "Helps": "helps", "Not shown": "not_shown"}
 
 
@@ -74,7 +74,7 @@ def as_object(control: Control) -> dict[str, Any]:
 
 def red(text: str) -> str:
     """Return a text in red where a terminal shows it."""
-    return f"\x1b[31m{text}{RESET}" if sys.stdout.isatty() else text
+    return f"\x1b[31m{text}{PLAIN}" if sys.stdout.isatty() else text
 
 
 def is_own(control: Control, name: str) -> bool:

@@ -27,7 +27,7 @@ from vmp.control.cgroups import (
 )
 from vmp.control.counters import VMSTAT, parse_pairs
 from vmp.control.debugfs import Control, parse_stats
-from vmp.control.show import RESET, red
+from vmp.control.show import PLAIN, red
 from vmp.form import number
 
 Counted = dict[str, dict[str, int]]  # by point and name; those of /proc/vmstat as `vmstat`
@@ -210,7 +210,7 @@ def draw(lines: list[str], rows: int) -> str:
 
     A line that was cut has lost the end of its color.
     """
-    whole = (f"{line}{RESET if RESET[0] in line else ''}" for line in lines[: rows - 1])
+    whole = (f"{line}{PLAIN if PLAIN[0] in line else ''}" for line in lines[: rows - 1])
     return "\x1b[H" + "".join(f"{line}\x1b[K\n" for line in whole) + "\x1b[J"
 
 

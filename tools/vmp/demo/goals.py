@@ -99,7 +99,7 @@ def large(run: str, workload: str, points: str, functions: str, seconds: float) 
     disk = f"{MEMORY_DISK} " if "file" in workload else ""
     swap = " --zram 512M" if run == "large-anon" else ""
     return (
-        f"{disk}tools/ab --workload {workload}{swap} --slices 6 --seconds {seconds} "
+        f"{disk}tools/ab --workload {workload}{swap} --slices 14 --seconds {seconds} "
         f"--warmup 0.1 --a {a} --b {b} --functions {functions} {asked(run)}"
     )
 

@@ -3,8 +3,9 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from vmp.common import Command, Parser, Usage
+from vmp.common import Parser, Usage
 from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
@@ -13,8 +14,8 @@ from vmp.guest.sources import KERNEL_HELP, asked, find_version, versions
 from vmp.guest.trial import release_trial
 
 
-def arguments(parser: Parser) -> None:
-    """Tell the parser what kernel takes."""
+def arguments(parser: Parser) -> Any:
+    """Tell the parser what kernel takes; return its commands, to which others can be added."""
     commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="build a kernel if needed and print its directory")
     module = commands.add_parser("module", help="build the module and print its directory")
@@ -36,6 +37,7 @@ def arguments(parser: Parser) -> None:
     patches.add_argument("directory", type=Path, help="where to write them")
     check.add_argument("--source", type=Path, metavar="DIR", help="a tree, in place of a release")
     check.add_argument("--series", metavar="S", help="the series to try (default: the nearest)")
+    return commands
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,11 +72,3 @@ def try_series(args: argparse.Namespace) -> int:
         version = find_version(asked(args.kernel), hooked=False)
         fits = check(version.point, release_trial(version, args.series or nearest(version.series)))
     return 0 if fits else 1
-
-
-COMMAND = Command(
-    "kernel",
-    "Build guest kernels with the hook patches, and the module for them.",
-    arguments,
-    run,
-)

@@ -54,7 +54,8 @@ def options(parser: Parser) -> None:
     add("--numa", type=int, default=1, metavar="N",
         help="nodes that share CPUs and memory evenly (default: 1)")  # fmt: skip
     add("--memory", default="2G", metavar="SIZE", help="memory, as in 2G (default) or 512M")
-    add("--disk", metavar="SIZE[:IOPS]", help="an empty disk /dev/vda, with a limit of requests/s")
+    add("--disk", metavar="SIZE[:IOPS]", action="append", default=[],
+        help="an empty disk /dev/vda, with a limit of requests/s; again: /dev/vdb")  # fmt: skip
     add("--icount", action="store_true", help="let the guest's clocks count instructions")
     add("--module", type=Path, metavar="DIR", help="load the module that was built there")
     add("--no-load", action="store_true", help="don't build and load the module")
@@ -74,8 +75,9 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage(f"--numa {arguments.numa}: give 1 to the number of CPUs, {arguments.cpus}")
     if not re.fullmatch(r"[1-9]\d*[MG]", arguments.memory):
         raise Usage(f"--memory '{arguments.memory}': give a number with M or G, as in 512M")
-    if arguments.disk is not None and not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", arguments.disk):
-        raise Usage(f"--disk '{arguments.disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
+    for disk in arguments.disk:
+        if not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", disk):
+            raise Usage(f"--disk '{disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
     if arguments.no_load and arguments.module:
         raise Usage("--module names a module to load: leave --no-load out")
     if arguments.module and not (arguments.module / "vmscan_policy.ko").exists():
@@ -107,7 +109,11 @@ def attempt(
         (directory / "script").write_text(script)
         log.touch()
         machine = Machine(
-            arguments.cpus, arguments.memory, arguments.numa, arguments.disk, arguments.icount
+            arguments.cpus,
+            arguments.memory,
+            arguments.numa,
+            tuple(arguments.disk),
+            arguments.icount,
         )
         command = qemu_command(machine, kernel, directory, log)
         qemu_status = run_guest(command, directory, arguments.timeout, arguments.silence)

@@ -196,9 +196,9 @@ def boot(
     command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
     for drive in (job, result):
         command += ["-drive", f"file={drive},if=virtio,format=raw"]
-    if hardware.disk:
-        *options, device = disk_options(hardware.disk, job.parent)
-        command += [*options, f"{device},addr=0x1e"]  # behind the others, as the fourth
+    for number, disk in enumerate(hardware.disks):
+        *options, device = disk_options(disk, job.parent / f"disk{number}")
+        command += [*options, f"{device},addr={0x1E + number:#x}"]  # behind the others
     if hardware.nodes > 1:
         command += numa_options(hardware.nodes, hardware.cpus, hardware.memory)
     run(["timeout", str(timeout), "setpriv", "--pdeathsig", "KILL", *command], "the guest")

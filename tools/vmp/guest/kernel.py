@@ -489,7 +489,9 @@ def build_module(kernel: Path, *edits: Edit) -> Path:
     sources = [REPO / name for name in ("Kbuild", "dkms.conf", "module", "kunit")]
     if not sources[0].exists():
         raise Failure(f"there is no {sources[0]}, so there is no module to build")
-    base = MODULE / kernel.resolve().name
+    # Of this checkout: a guest may load a module while another checkout builds its own.
+    checkout = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
+    base = MODULE / f"{kernel.resolve().name}-{checkout}"
     directory = MODULE / "-".join([base.name, *(edit.name for edit in edits)])
     with locked(MODULE / f"{directory.name}.lock"):
         if base != directory and base.exists() and not directory.exists():

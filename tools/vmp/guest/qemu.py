@@ -42,7 +42,7 @@ class Machine:
     cpus: int
     memory: str  # as in 2G
     nodes: int = 1
-    disk: str | None = None  # SIZE[:IOPS]
+    disks: tuple[str, ...] = ()  # each SIZE[:IOPS]
     icount: bool = False  # its clocks count instructions
 
 
@@ -52,15 +52,14 @@ def kvm_usable() -> bool:
     return bool(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK)
 
 
-def disk_options(disk: str, directory: Path) -> list[str]:
-    """Return QEMU's options for an empty disk of SIZE[:IOPS], made sparse in `directory`."""
+def disk_options(disk: str, image: Path) -> list[str]:
+    """Return QEMU's options for an empty disk of SIZE[:IOPS], made sparse at `image`."""
     size, _, iops = disk.partition(":")
-    image = directory / "disk"
     with image.open("wb") as handle:
         handle.truncate(int(size[:-1]) << {"M": 20, "G": 30}[size[-1]])
-    drive = f"if=none,id=vmp,format=raw,file={str(image).replace(',', ',,')}"
+    drive = f"if=none,id={image.name},format=raw,file={str(image).replace(',', ',,')}"
     limit = f",throttling.iops-total={iops}" if iops else ""
-    return ["-drive", drive + limit, "-device", "virtio-blk-pci,drive=vmp"]
+    return ["-drive", drive + limit, "-device", f"virtio-blk-pci,drive={image.name}"]
 
 
 def numa_options(nodes: int, cpus: int, memory: str) -> list[str]:
@@ -125,7 +124,8 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     for channel, path in channels.items():
         command += ["-set", f"chardev.{channel}.path={path}"]
     command += ["-icount", "shift=0,sleep=off"] if machine.icount else []
-    command += disk_options(machine.disk, directory) if machine.disk else []
+    for number, disk in enumerate(machine.disks):
+        command += disk_options(disk, directory / f"disk{number}")
     if machine.nodes > 1:
         command += numa_options(machine.nodes, machine.cpus, machine.memory)
     environment = os.environ | {"TMPDIR": str(directory)}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import CACHE, Failure, Words, locked, run
-from vmp.guest.hooks import FIRST, series_names
+from vmp.guest.hooks import FIRST, order, series_names
 
 DEFAULT = "6.12"
 NAMED = "VMP_KERNEL"  # in the environment: what --kernel is where it is not given
@@ -252,6 +252,21 @@ def versions(series: str, wide: bool = False) -> list[Version]:
     if failed:
         say(f"{failed}: going on with the known releases")
     return sorted(found.values(), key=key)
+
+
+def archive_series() -> list[str]:
+    """Return the series that Debian's suites have sources of, oldest first, from the first hooked.
+
+    Raises Failure where the suites can't be looked up.
+    """
+    if failed := refresh(DEFAULT, wide=True):
+        raise Failure(failed)
+    names = run(["apt-cache", "pkgnames", package_name("")], "listing the kernel sources",
+                env=own_apt())  # fmt: skip
+    known = series_names()
+    found = re.findall(rf"^{package_name('')}(\d+\.\d+)$", names, re.MULTILINE)
+    wanted = {name for name in found if name in known or order(name) > order(known[-1])}
+    return sorted(wanted, key=order)
 
 
 def fetch(version: Version) -> Path:

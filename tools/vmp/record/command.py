@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -133,7 +134,9 @@ class Run:
         self.control = control
         self.recorder = Recorder(plan.output, plan.buffer, plan.folios)
         self.alternation = (
-            Alternation(control, plan.sides, plan.every) if any(plan.sides.values()) else None
+            Alternation(control, plan.sides, plan.every, random.Random())
+            if any(plan.sides.values())
+            else None
         )
         self.child: subprocess.Popen[bytes] | None = None
 

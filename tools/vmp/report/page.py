@@ -22,7 +22,7 @@ from vmp.report.labels import (
     settings_rows,
 )
 from vmp.report.verdict import scale
-from vmp.result.file import TEST
+from vmp.result.file import test
 from vmp.result.model import Result
 from vmp.result.table import COLUMNS, cells, footnote, heading, shown
 
@@ -144,7 +144,7 @@ def ab_run(name: str, result: Result) -> dict[str, Any]:
     for title, found in shown(result).items():
         rows += [[title], *([row.label, *cells(row), p_text(row.p_corrected)] for row in found)]
     what = result.settings
-    notes = (f"The test behind Sig and p: {TEST}.", footnote(result))
+    notes = (f"The test behind Sig and p: {test(result)}.", footnote(result))
     return {
         "name": name,
         "sides": (("Before: A", what.a), ("After: B", what.b), ("Both", what.both)),

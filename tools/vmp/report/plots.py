@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from vmp.report.aggregate import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
 from vmp.report.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
-from vmp.result.metrics import nearest_rank
-from vmp.result.model import Result, stolen
+from vmp.result.metrics import STOLEN, Metric, nearest_rank
+from vmp.result.model import Result
 
 POINTS = 120  # of a series over time, at most
 FEW_PAGES = 20  # a stretch in which fewer pages were stolen says nothing about flushes
@@ -364,14 +364,13 @@ def feedback(picture: Picture) -> str | None:
     return rates(picture, series, "feedback", title, "per second", 1)
 
 
-REFAULTS = {"file": "vmstat.workingset_refault_file", "anon": "vmstat.workingset_refault_anon"}
-
-
 def refault_lines(result: Result) -> dict[str, list[tuple[int, float]]]:
     """Return (slice, refaults per 1,000 stolen pages) by side and kind, of kinds that occur."""
     found: dict[str, list[tuple[int, float]]] = {}
-    for kind, counter in REFAULTS.items():
-        sides = {side: points(result, side, counter) for side in "AB"}
+    whose, per = ("memcg", ("memcg.pgsteal",)) if result.settings.twins else ("vmstat", STOLEN)
+    for kind in ("file", "anon"):
+        metric = Metric("", "", (f"{whose}.workingset_refault_{kind}",), per, 1000)
+        sides = {side: points(result, side, metric) for side in "AB"}
         if any(value for values in sides.values() for _, value in values):
             found |= {f"{side}, {kind}": values for side, values in sides.items() if values}
     return found
@@ -402,10 +401,11 @@ def refaults(result: Result, name: str, top: float) -> str | None:
     return draw(name, "Refaults per 1,000 stolen pages in each slice, by side", paint)
 
 
-def points(result: Result, side: str, counter: str) -> list[tuple[int, float]]:
-    """Return (slice, counter per 1,000 stolen pages) of one side's slices that have both."""
-    return [
-        (number, 1000 * piece.counters[counter] / stolen(piece.counters))
+def points(result: Result, side: str, metric: Metric) -> list[tuple[int, float]]:
+    """Return (slice, value) of one side's slices that have one."""
+    values = (
+        (number, metric.value([piece.counters]))
         for number, piece in enumerate(result.slices, 1)
-        if piece.side == side and counter in piece.counters and stolen(piece.counters)
-    ]
+        if piece.side == side
+    )
+    return [(number, value) for number, value in values if value is not None]

@@ -9,7 +9,7 @@ from vmp.form import interval, number, percent
 from vmp.report.aggregate import THROTTLED, Picture, figures
 from vmp.report.labels import QUESTIONS
 from vmp.result import model
-from vmp.result.table import ended_note, lost_note, turnover, void_note
+from vmp.result.table import ended_note, lost_note, turnover, unseen, void_note
 
 LABELS = {key: label for metrics in QUESTIONS.values() for key, label in metrics.items()}
 SCALES = (5, 10, 20, 50, 100)  # percent, to either side of the picture
@@ -41,12 +41,11 @@ class Verdict:
 def row(label: str, found: model.Row) -> Row:
     """Return the row of a figure that A or B has: of each, less is better."""
     told = {-1: "better", 0: "open", 1: "worse"}[found.sign()] if found.primary else "exploratory"
-    dot = found.shift
-    change = f"{number(found.before)} to {number(found.after)}"
-    if dot is not None:
-        change = percent(dot, None)
+    if not found.before:
+        change = f"{number(found.before)} to {number(found.after)}"
+        return Row(label, f"{change} (no percentage: A has nothing)", told, None, None)
     why = found.no_interval() or interval(found.ends, None)
-    return Row(label, f"{change} ({why})", told, dot, found.ends)
+    return Row(label, f"{percent(found.shift, None)} ({why})", told, found.shift, found.ends)
 
 
 def listed(rows: Iterable[Row]) -> str:
@@ -70,6 +69,8 @@ def judged(result: model.Result) -> list[str]:
             kind = "Undecided"
         kinds.setdefault(kind, []).append(row(LABELS.get(found.key, found.label), found))
     said += [f"{kind}: {listed(rows)}." for kind, rows in kinds.items()]
+    said += [f"{LABELS.get(found.key, found.label)}: {seen}"
+             for found in result.primary if (seen := unseen(found))]  # fmt: skip
     return [*said, "All other figures were not asked for: they have an interval and no verdict."]
 
 
@@ -82,7 +83,8 @@ def of_run(name: str, result: model.Result) -> Verdict:
         for question, metrics in QUESTIONS.items()
     }  # fmt: skip
     sentences = [
-        f"B ({what.b}) beside A ({what.a}): {result.pairs} pairs of neighbouring slices of "
+        f"B ({what.b}) beside A ({what.a}): {result.pairs} "
+        f"{'periods of twins' if what.twins else 'pairs of neighbouring slices'} of "
         f"{what.title} {what.place()}.",
         *judged(result),
     ]

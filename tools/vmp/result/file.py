@@ -3,7 +3,8 @@
 
 A run is an object with "settings", "environment", "slices", "lacks", "complete", "ended", and, for
 other programs, what follows from these: "summary" and "turnover_seconds". The file has "format" and
-"kind" besides: 'run'; 'experiment', with "runs" by name; or 'recording', which nothing here reads.
+"kind" besides: 'run'; 'experiment', with "runs" by name, each a list of boots; or 'recording',
+which nothing here reads.
 """
 
 import json
@@ -16,24 +17,29 @@ from typing import Any
 from vmp.common import Failure, Usage
 from vmp.result.model import Result, Results, Settings, Slice
 
-FORMAT = 2
-TEST = "exact two-sided Wilcoxon signed-rank over neighbouring slices, after Holm"
+FORMAT = 3
+SLICES_TEST = "exact two-sided Wilcoxon signed-rank over neighbouring slices, after Holm"
+TWINS_TEST = "two-sided t over periods, with the place in the model, after Holm"
 SETTINGS = {field.name for field in fields(Settings)}
 
 
 def convert(document: Any) -> dict[str, Any]:
-    """Return a document in the present format; one of format 1 did not tell its kind.
+    """Return a document in the present format.
 
-    Raises KeyError, TypeError or ValueError for what is no document of these tools.
+    One of format 1 did not tell its kind, and one of format 2 had a single boot of each run. Raises
+    KeyError, TypeError or ValueError for what is no document of these tools.
     """
     if document["format"] == FORMAT:
         return {**document}
-    if document["format"] != 1:
+    if document["format"] not in (1, 2):
         raise ValueError
-    found = {**document, "format": FORMAT, "kind": "recording"}
+    found = {**document, "format": FORMAT}
     if "experiment" in document:
-        runs = {name: convert(run) for name, run in document["runs"].items()}
+        runs = {name: [convert(run)] for name, run in document["runs"].items()}
         return found | {"kind": "experiment", "runs": runs}
+    if document["format"] == 2:
+        return found
+    found["kind"] = "recording"
     if "slices" in document:
         return found | {"kind": "run", "complete": True, "ended": ""}
     return found
@@ -69,11 +75,11 @@ def run_of(document: dict[str, Any]) -> Result:
 
 def check(result: Result) -> None:
     """Raise ValueError for a result that can't be judged or told."""
-    sides = [piece.side for piece in result.whole]
+    sides = [piece.side for piece in result.whole()]
     words = (*result.lacks, *result.settings.primary, result.settings.a, result.settings.b)
     fine = (
         result.pairs > 0
-        and sides.count("A") == result.pairs
+        and all(a != b for a, b in zip(sides[::2], sides[1::2], strict=True))
         and all(isinstance(word, str) for word in words)
         and {"kernel", "lru", "cpus"} <= result.environment.keys()
         and len({piece.stalls is None for piece in result.slices}) == 1
@@ -88,9 +94,11 @@ def load(path: Path) -> Result | Results:
         document = convert(json.loads(path.read_text()))
         if document["kind"] == "run":
             return run_of(document)
-        runs = {name: run_of(run) for name, run in document["runs"].items()}
-        names = (field.name for field in fields(Results) if field.name != "runs")
-        return Results(**{name: document[name] for name in names}, runs=runs)
+        runs = {name: tuple(map(run_of, boots)) for name, boots in document["runs"].items()}
+        if not all(runs.values()):
+            raise ValueError
+        names = {field.name for field in fields(Results)} - {"runs"}
+        return Results(**{n: v for n, v in document.items() if n in names}, runs=runs)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise Failure(f"{path} has no results: name a file of `ab --json` or `bench run`") from None
 
@@ -110,11 +118,20 @@ def load_results(path: Path) -> Results:
 
 
 def named(path: Path) -> dict[str, Result]:
-    """Return the runs of a file by name: the file's, and the run's if there are several."""
+    """Return the runs of a file by name: the file's, and run and boot where there are several."""
     found = load(path)
     if isinstance(found, Result):
         return {path.name: found}
-    return {f"{path.name}, {name}": run for name, run in found.runs.items()}
+    return {
+        f"{path.name}, {name}{f', boot {number}' if len(boots) > 1 else ''}": boot
+        for name, boots in found.runs.items()
+        for number, boot in enumerate(boots, 1)
+    }
+
+
+def test(result: Result) -> str:
+    """Return the test of a run's primary figures in words."""
+    return TWINS_TEST if result.settings.twins else SLICES_TEST
 
 
 def slice_document(piece: Slice) -> dict[str, Any]:
@@ -145,7 +162,7 @@ def run_document(result: Result, *, summary: bool = True) -> dict[str, Any]:
         found["turnover_seconds"] = result.turnover()
         found["summary"] = {title: [row.as_json() for row in rows]
                             for title, rows in result.rows.items()}  # fmt: skip
-        found["test"] = TEST
+        found["test"] = test(result)
     return found
 
 
@@ -178,7 +195,8 @@ def append_slice(path: Path, piece: Slice) -> None:
 
 def results_document(results: Results) -> dict[str, Any]:
     """Return the runs of an experiment for a file."""
-    runs = {name: run_document(run, summary=False) for name, run in results.runs.items()}
+    runs = {name: [run_document(boot, summary=False) for boot in boots]
+            for name, boots in results.runs.items()}  # fmt: skip
     return {"format": FORMAT, "kind": "experiment", **results.heading(), "runs": runs}
 
 

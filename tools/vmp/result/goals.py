@@ -25,6 +25,7 @@ MISSING = "no figure here"
 BETTER = "better"
 WORSE = "worse"
 NO_WORSE = "not worse"
+NOT_KNOWN = "not known to be no worse"
 
 UNSURE_RULE = f"*{UNSURE}*: an interval without 0, but a p that is not below {SIGNIFICANT}."
 RULE = (
@@ -38,7 +39,8 @@ RULE = (
 )
 RISE_RULE = (
     f"For a figure that must not rise, *{BETTER}* and *{WORSE}* are changes with a p below "
-    f"{SIGNIFICANT}, *{NO_WORSE}* is an interval that includes 0, or is below it."
+    f"{SIGNIFICANT}, *{NO_WORSE}* is an interval that ends at +{EQUAL} % or below, and "
+    f"*{NOT_KNOWN}* one that includes 0 and more than that."
 )
 
 
@@ -57,7 +59,7 @@ def untold(row: Row, open_word: str) -> str:
 
 def no_change(row: Row) -> str:
     """Judge a figure for which no change was published."""
-    if row.delta == 0 or (row.ends and -EQUAL < row.ends[0] and row.ends[1] < EQUAL):
+    if row.ends and -EQUAL < row.ends[0] and row.ends[1] < EQUAL:
         return REPRODUCED
     return CHANGED if row.sign() else untold(row, NOISY)
 
@@ -72,9 +74,11 @@ def verdict(published: float | str, row: Row) -> str:
         return no_change(row)
     sign = row.sign()
     if published == NOT_UP:
-        if row.direction() < 0 and not sign:
+        if sign:
+            return WORSE if sign > 0 else BETTER
+        if row.ends and row.ends[1] <= EQUAL and row.direction() <= 0:
             return NO_WORSE
-        return {1: WORSE, -1: BETTER, 0: untold(row, NO_WORSE)}[sign]
+        return untold(row, NOT_KNOWN)
     if not sign:
         return untold(row, NOT_SEEN)
     if isinstance(published, str):

@@ -22,12 +22,24 @@ PER_STOLEN = "per 1,000 stolen pages (anon + file)"
 PER_OPERATION = "per 1,000 operations"
 RATES = "ratios and rates"
 STALLS = "reclaim stalls (direct and memcg)"
+CGROUP = "the memory cgroup's own"
 TOTALS = "totals"
 MODULE_COUNTERS = "the module's counters"
 # What a row's label needs when it stands apart from its section.
 PRIMARY_LABELS = {PER_STOLEN: "{} / 1,000 stolen", PER_OPERATION: "{} / 1,000 operations"}
 STOLEN = ("vmstat.pgsteal_anon", "vmstat.pgsteal_file")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+# All figures are compared by B's ratio to A, and a count may be 0. So half of one is added on both
+# sides of a comparison, always: 14 kills and none are 14.5 and 0.5. Per something, it is half of
+# one per what both sides have of that on average, so that two zeros are equal. What one is depends
+# on the counter alone, never on what was counted; it is 1 where nothing is said here.
+ONE = {
+    "stall_total_us": 1000,
+    "cpu.system_usec": 1000,
+    "cpu.user_usec": 1000,
+    "memcg.file_dirty": PAGE,
+    "seconds": 1e-6,
+}
 
 
 def combination(name: str) -> Callable[[Iterable[float]], float]:
@@ -60,8 +72,17 @@ class Metric:
         total: float = self.scale * combine(piece[name] for piece in slices for name in self.parts)
         if not self.per:
             return total
-        below: float = sum(piece[name] for piece in slices for name in self.per)
+        below = self.below(slices)
         return total / below if below else None
+
+    def below(self, slices: list[Values]) -> float:
+        """Return what is divided by."""
+        return float(sum(piece[name] for piece in slices for name in self.per))
+
+    def half(self, a: list[Values], b: list[Values]) -> float:
+        """Return half of one, as it is added on both sides; see ONE. Both have a value."""
+        half = self.scale * ONE.get(self.parts[0], 1) / 2
+        return 2 * half / (self.below(a) + self.below(b)) if self.per else half
 
 
 def nearest_rank(ordered: Sequence[float], percent: float) -> float:
@@ -81,6 +102,10 @@ class StallTime:
         """Return the value over all `slices`; None without a stall."""
         pooled = sorted(time for piece in slices for time in piece["stall_us"])
         return nearest_rank(pooled, self.percent) / 1000 if pooled else None
+
+    def half(self, _a: list[Values], _b: list[Values]) -> float:
+        """Return what is added on both sides of a comparison: half a microsecond."""
+        return 0.0005
 
 
 def counters(text: str) -> tuple[str, ...]:
@@ -151,6 +176,7 @@ def sections(names: set[str]) -> dict[str, list[Metric | StallTime]]:
         "instructions and functions": function_rows(names),
         RATES: [*known()[RATES]],
         STALLS: [*STALL_TIMES, *known()[STALLS]] if "stall_us" in names else [],
+        CGROUP: [*known()[CGROUP]],
         TOTALS: [*known()[TOTALS]],
         MODULE_COUNTERS: [Metric(name, name.removeprefix("stats."), (name,)) for name in module],
     }

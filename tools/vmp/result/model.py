@@ -2,9 +2,11 @@
 """What an A/B run has found: the result, its slices, and its rows, each judged once, here."""
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from vmp.result.metrics import (
@@ -20,15 +22,14 @@ from vmp.result.metrics import (
 from vmp.result.significance import (
     SIGNIFICANT,
     Effect,
-    contrasts,
-    effect,
+    by_ranks,
+    by_t,
     holm,
     least_p,
-    paired,
-    signed_rank,
 )
 
-ENOUGH = 6  # pairs, for an interval
+SLICES = 60  # of a run, if nothing else is asked for
+ENOUGH = 6  # pairs or periods, to tell anything
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,17 @@ class Slice:
         times = list(self.stalls)
         found: Values = {"stall_us": times, "stall_count": len(times), "stall_total_us": sum(times)}
         passes = self.counters.get("stats.scan.passes")
-        return self.counters | found | ({"stall_passes": passes} if passes else {})
+        # A slice that counted them has stall_total_us, with its part of waits across its edges.
+        return found | self.counters | ({"stall_passes": passes} if passes else {})
 
 
 @dataclass(frozen=True)
 class Row:
     """One figure of a run: its value over all slices of A and of B, and what B does to it.
 
-    `effect` is over `pairs` neighbouring slices, None without any. Only a primary figure, one that
-    was asked for before the run, is judged: p and p corrected for the number of these. Any other is
-    exploratory, and has its interval alone.
+    `effect` is over `pairs`: neighbouring slices, periods of twins, or boots, None without any.
+    Only a primary figure, one that was asked for before the run, is judged: by p corrected for the
+    number of these. Any other is exploratory, and has its interval alone.
     """
 
     key: str
@@ -74,8 +76,8 @@ class Row:
     pairs: int = 0
     primary: bool = False
     tests: int = 1  # so many primary figures are judged together
-    p: float | None = None
     p_corrected: float | None = None
+    boots: tuple[float, ...] = ()  # the change in each, in percent, if there are several
 
     @property
     def delta(self) -> float | None:
@@ -93,33 +95,35 @@ class Row:
         return self.percent if self.percent is not None else math.inf
 
     @property
+    def p(self) -> float | None:
+        """Return p, not corrected; None where nothing differs, and of what was not asked for."""
+        return self.effect.p if self.effect and self.primary else None
+
+    @property
     def shift(self) -> float | None:
         """Return what B does to a typical slice, in percent of A's."""
-        return self.effect.percent(self.effect.shift) if self.effect else None
+        return in_percent(self.effect.shift) if self.effect else None
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Return the ends of the interval in percent of A's typical slice.
-
-        Of what is never below 0 no more than all can be gone.
-        """
-        low, high = (self.effect.percent(end) if self.effect else None for end in self.limits)
-        if low is None or high is None:
+        """Return the ends of the interval, in percent of A; where B has nothing all may be gone."""
+        if not self.effect or self.effect.low is None or self.effect.high is None:
             return None
-        return (max(low, -100.0) if (self.before or 0) > 0 <= (self.after or 0) else low), high
+        gone = self.before and self.after == 0
+        return -100.0 if gone else in_percent(self.effect.low), in_percent(self.effect.high)
 
     @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """Return the ends of the interval in the figure's unit."""
-        return (self.effect.low, self.effect.high) if self.effect else (None, None)
+    def visible(self) -> tuple[float, float] | None:
+        """Return the smallest fall and rise, in percent, that four runs of five would have told.
+
+        None where none can be.
+        """
+        least = self.effect.visible(self.tests) if self.effect else None
+        return None if least is None else (in_percent(-least), in_percent(least))
 
     def no_interval(self) -> str:
-        """Say why there is no interval in percent; '' if there is one."""
-        if self.ends:
-            return ""
-        if self.pairs < ENOUGH:
-            return f"no interval: {self.pairs} of {ENOUGH} pairs"
-        return "no percentage: A has nothing"
+        """Say why there is no interval; '' if there is one."""
+        return "" if self.ends else f"no interval: {self.pairs} of {ENOUGH} pairs"
 
     def direction(self) -> int:
         """Return 1 if the interval is above 0, -1 if it is below, 0 if 0 is in it."""
@@ -136,7 +140,7 @@ class Row:
 
     def undecidable(self) -> bool:
         """Tell if so few pairs can't make p small, whatever they are."""
-        return self.pairs < ENOUGH or least_p(self.pairs, self.tests) >= SIGNIFICANT
+        return not self.effect or self.effect.visible(self.tests) is None
 
     def marked(self) -> bool:
         """Tell if this is a primary figure that changed."""
@@ -145,9 +149,11 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """Return the row for a file."""
         names = "key label before after delta percent p primary p_corrected".split()
-        ends = dict(zip(("low", "high"), self.limits, strict=True))
-        ends |= dict(zip(("low_percent", "high_percent"), self.ends or (None, None), strict=True))
-        return {name: getattr(self, name) for name in names} | ends
+        found = {name: getattr(self, name) for name in names}
+        pairs = {"percent": self.ends, "visible_percent": self.visible}
+        for name, ends in pairs.items():
+            found["low_" + name], found["high_" + name] = ends or (None, None)
+        return found
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,7 @@ class Settings:
     title: str = ""
     aa: int = 0  # so many runs of one setting twice; 0: A and B differ
     twins: bool = False  # A and B at the same time, each in a cgroup of its own
+    turnovers: float = 0  # of twins: how often contents are replaced in a slice, if time is enough
     seed: int | None = None  # of the coin that chose the order; None: none was thrown
     primary: tuple[str, ...] = ()
     warmup_seconds: float = 0
@@ -190,23 +197,28 @@ class Result:
 
     def side(self, side: str) -> list[Values]:
         """Return the slices of a side; a last one that has no neighbour is left out."""
-        return [piece.values() for piece in self.whole if piece.side == side]
+        return [piece.values() for piece in self.whole() if piece.side == side]
 
-    @cached_property
-    def whole(self) -> list[Slice]:
-        """Return the slices in pairs of neighbours, without pairs in which one is void."""
+    def whole(self) -> tuple[Slice, ...]:
+        """Return the slices that have a neighbour, without pairs of which one is void."""
         pairs = zip(self.slices[::2], self.slices[1::2], strict=False)
-        return [piece for pair in pairs for piece in pair if not any(each.void for each in pair)]
+        return tuple(one for pair in pairs for one in pair if not any(each.void for each in pair))
 
     @property
     def pairs(self) -> int:
         """Return the number of pairs of neighbouring slices."""
-        return len(self.whole) // 2
+        return len(self.whole()) // 2
+
+    def boot(self) -> "Boot":
+        """Return both sides of the run."""
+        places = [3 - 2 * piece.place for piece in self.whole() if piece.side == "A"]
+        twins = self.settings.twins
+        return Boot(self.side("A"), self.side("B"), tuple(places) if twins else ())
 
     @cached_property
     def rows(self) -> dict[str, list[Row]]:
         """Return the rows by section."""
-        return judge(self.side("A"), self.side("B"), self.settings.primary)
+        return judge([self.boot()], self.settings.primary)
 
     def row(self, key: str) -> Row:
         """Return one row; one that has no values if the run has none of that key."""
@@ -220,15 +232,13 @@ class Result:
 
     def undecidable(self) -> str:
         """Say that so few pairs can't decide; '' if they can."""
-        count = len(self.primary)
-        if not Row("", "", None, None, pairs=self.pairs, tests=count).undecidable():
+        needed = slices_needed(len(self.primary), self.settings.twins)
+        if len(self.slices) >= needed:
             return ""
-        if self.pairs < ENOUGH:
-            return (
-                f"{self.pairs} pairs are too few to tell a difference from none, or for an "
-                f"interval: it takes {2 * ENOUGH} slices."
-            )
-        return f"{self.pairs} pairs are too few for {count} primary figures: take more slices."
+        return (
+            f"{self.pairs} pairs are too few to tell a difference from none in "
+            f"{max(1, len(self.primary))} primary figures: it takes {needed} slices."
+        )
 
     def turnover(self) -> dict[str, float | None]:
         """Return for each side in how many seconds reclaim takes what the cgroup holds."""
@@ -250,28 +260,66 @@ class Result:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of an experiment, and the commands that they were made with."""
+    """The runs of an experiment, each in one or more boots, and the commands of these.
+
+    `superseded` says why a page shows other results in their place; '' where it does not.
+    """
 
     experiment: str
     command: str
     here: bool
     vm: str
     commands: dict[str, str]
-    runs: dict[str, Result] = field(default_factory=dict)
+    runs: dict[str, tuple[Result, ...]] = field(default_factory=dict)
+    superseded: str = ""
+
+    def every(self) -> list[Result]:
+        """Return the runs of all boots."""
+        return [result for boots in self.runs.values() for result in boots]
 
     def kernel(self) -> str:
         """Return the release of the kernel that it was done on."""
-        release: str = next(iter(self.runs.values())).environment["kernel"]
+        release: str = self.every()[0].environment["kernel"]
         return release
+
+    def boots(self) -> int:
+        """Return the number of boots that have all runs."""
+        return min(map(len, self.runs.values()))
 
     def heading(self) -> dict[str, Any]:
         """Return all but the runs, for a file."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "runs"}
 
 
-def slice_order(count: int) -> str:
-    """Return A, B, B, A repeated to `count` slices: a steady drift falls on both alike."""
-    return ("ABBA" * count)[:count]
+def turns(coin: random.Random) -> Iterator[str]:
+    """Give sides without end, in pairs: A B or B A, by coin.
+
+    Whatever a load does, drift, last or repeat itself, it does to either side by the coin alone. So
+    the signs of the contrasts of pairs are chance where B does nothing, as the tests have it. With
+    A B B A or B A A B by coin two pairs would hang together: a load with a period of four slices
+    then had one false mark in ten.
+    """
+    while True:
+        yield from coin.choice(("AB", "BA"))
+
+
+def slice_order(count: int, seed: int, runs: int = 1) -> str:
+    """Return the sides of so many slices in each of the `runs`; the same ones for the same seed."""
+    coin = random.Random(seed)
+    return "".join("".join(islice(turns(coin), count)) for _ in range(runs))
+
+
+def slices_needed(tests: int, twins: bool = False) -> int:
+    """Return how many slices it takes to tell a change of one of so many primary figures."""
+    pairs = ENOUGH
+    while not twins and least_p(pairs, tests) >= SIGNIFICANT:
+        pairs += 1
+    return 2 * pairs
+
+
+def in_percent(contrast: float) -> float:
+    """Return the logarithm of a ratio as a change in percent."""
+    return 100 * math.expm1(min(contrast, 700.0))
 
 
 def stolen(counters: Values) -> float:
@@ -286,29 +334,63 @@ def difference(before: float | None, after: float | None) -> tuple[float | None,
     return after - before, (100 * (after - before) / before if before else None)
 
 
-def compare(metric: Metric | StallTime, a: list[Values], b: list[Values]) -> Row:
-    """Return the row of one figure.
+@dataclass(frozen=True)
+class Boot:
+    """The slices of A and of B of one run.
 
-    The n-th slices of A and of B are neighbours, and so in the same phase of the workload: they
-    are compared pair by pair.
+    The n-th of both are neighbours, and so in the same phase of the workload. Of twins they are of
+    the same time, and `places` has 1 where A was in the first of the two cgroups, else -1.
     """
-    pairs = pairs_of(metric, a, b)
-    return Row(
-        metric.key,
-        metric.label,
-        metric.value(a),
-        metric.value(b),
-        effect(pairs) if pairs else None,
-        len(pairs),
-    )
+
+    a: list[Values]
+    b: list[Values]
+    places: tuple[int, ...] = ()
+
+    def contrasts(self, metric: Metric | StallTime) -> dict[int, float]:
+        """Return the logarithm of B's ratio to A in each pair that has the figure, by number."""
+        each = (contrast(metric, [a], [b]) for a, b in zip(self.a, self.b, strict=True))
+        return {number: found for number, found in enumerate(each) if found is not None}
+
+    def effect(self, metric: Metric | StallTime) -> tuple[Effect | None, int]:
+        """Return what B does in this boot, None without a pair that has the figure, and pairs."""
+        found = self.contrasts(metric)
+        values = [*found.values()]
+        if not found:
+            return None, 0
+        if not self.places:
+            return by_ranks(values), len(found)
+        return by_t(values, [self.places[number] for number in found]), len(found)
+
+    def whole(self, metric: Metric | StallTime) -> float | None:
+        """Return the one contrast that a boot counts as; None if it has none.
+
+        Of twins it is the effect, which does without what the place does.
+        """
+        if not self.places:
+            return contrast(metric, self.a, self.b)
+        effect, _ = self.effect(metric)
+        return effect.shift if effect else None
 
 
-def pairs_of(
-    metric: Metric | StallTime, a: list[Values], b: list[Values]
-) -> list[tuple[float, float]]:
-    """Return a figure's values in neighbouring slices that both have it."""
-    each_a, each_b = ([metric.value([piece]) for piece in side] for side in (a, b))
-    return paired(each_a, each_b)
+def contrast(metric: Metric | StallTime, a: list[Values], b: list[Values]) -> float | None:
+    """Return the logarithm of B's ratio to A, of some slices; None where one has no value."""
+    before, after = metric.value(a), metric.value(b)
+    if before is None or after is None:
+        return None
+    half = metric.half(a, b)
+    return math.log((after + half) / (before + half))
+
+
+def compare(metric: Metric | StallTime, boots: Sequence[Boot]) -> Row:
+    """Return the row of one figure: one boot is judged by its pairs, several by one value each."""
+    a, b = ([piece for boot in boots for piece in getattr(boot, side)] for side in "ab")
+    row = Row(metric.key, metric.label, metric.value(a), metric.value(b))
+    if len(boots) == 1:
+        effect, pairs = boots[0].effect(metric)
+        return replace(row, effect=effect, pairs=pairs)
+    each = [found for boot in boots if (found := boot.whole(metric)) is not None]
+    effect = by_t(each) if each else None
+    return replace(row, effect=effect, pairs=len(each), boots=tuple(map(in_percent, each)))
 
 
 def asked(
@@ -321,26 +403,18 @@ def asked(
     return {key: found[key] for key in dict.fromkeys(primary) if key in found}
 
 
-def judge(a: list[Values], b: list[Values], primary: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the rows by section, of the slices of A and of B; those that are `primary` first.
+def judge(boots: Sequence[Boot], primary: Sequence[str]) -> dict[str, list[Row]]:
+    """Return the rows by section, of a run in one boot or in several; those `primary` first.
 
     Only these are tested, and their p is corrected for their number.
     """
-    chosen = asked(primary, [*a, *b])
-    ps = {key: signed_rank(contrasts(pairs_of(m, a, b))) for key, (m, _) in chosen.items()}
-    corrected = holm({key: p for key, p in ps.items() if p is not None})
-    rows = [
-        replace(
-            compare(metric, a, b),
-            label=label,
-            primary=True,
-            tests=len(chosen),
-            p=ps[key],
-            p_corrected=corrected.get(key),
-        )
-        for key, (metric, label) in chosen.items()
-    ]
-    every = sections({name for piece in (*a, *b) for name in piece})
-    rest = {title: [compare(m, a, b) for m in metrics if m.key not in chosen]
+    pieces = [piece for boot in boots for piece in (*boot.a, *boot.b)]
+    chosen = asked(primary, pieces)
+    found = {key: replace(compare(metric, boots), label=label, primary=True, tests=len(chosen))
+             for key, (metric, label) in chosen.items()}  # fmt: skip
+    corrected = holm({key: row.p for key, row in found.items() if row.p is not None})
+    rows = [replace(row, p_corrected=corrected.get(key)) for key, row in found.items()]
+    every = sections({name for piece in pieces for name in piece})
+    rest = {title: [compare(m, boots) for m in metrics if m.key not in chosen]
             for title, metrics in every.items()}  # fmt: skip
     return {PRIMARY: rows, **rest}

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The statistics of pairs: the signed-rank test, the interval that belongs to it, and Holm."""
+"""The statistics of pairs and boots: tests, the intervals that belong to them, power, and Holm."""
 
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, combinations_with_replacement
 from typing import NamedTuple
 
 SIGNIFICANT = 0.05  # a p below it counts as a change
 TAIL = 40  # one in so many at each end is left out of an interval: 95 % are inside
+POWER = 0.8  # of the runs that would tell a change, where it is said which one could be seen
 
 
-def paired(a: list[float | None], b: list[float | None]) -> list[tuple[float, float]]:
-    """Return the pairs of which both values are there."""
-    return [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-
-
-def rank_sums(ranks: Iterable[int]) -> Counter[int]:
+@cache
+def rank_sums(ranks: tuple[int, ...]) -> Counter[int]:
     """Return for each sum of the positive ranks how many choices of signs have it."""
     ways = Counter({0: 1})
     for rank in ranks:
@@ -38,7 +35,7 @@ def signed_rank(differences: list[float]) -> float | None:
         return None
     counts = Counter(sizes)
     twice_rank = {size: 2 * sizes.index(size) + n + 1 for size, n in counts.items()}  # whole
-    ways = rank_sums(twice_rank[size] for size in sizes)
+    ways = rank_sums(tuple(twice_rank[size] for size in sizes))
     twice_mean = sum(twice_rank[size] for size in sizes)
     seen = abs(2 * sum(twice_rank[d] for d in differences if d > 0) - twice_mean)
     extreme = sum(n for total, n in ways.items() if abs(2 * total - twice_mean) >= seen)
@@ -48,24 +45,23 @@ def signed_rank(differences: list[float]) -> float | None:
 @cache
 def cut(pairs: int) -> int:
     """Return the rank, from 1, of the Walsh average that ends an interval; 0 if there is none."""
-    ways = rank_sums(range(1, pairs + 1))
+    ways = rank_sums(tuple(range(1, pairs + 1)))
     below = accumulate(ways[total] for total in sorted(ways))
     return sum(TAIL * n <= 1 << pairs for n in below)
 
 
 class Effect(NamedTuple):
-    """What B does to a metric, all in its unit: A's centre and B's, the shift, its interval.
+    """What B does to a figure, as the logarithm of B's ratio to A, and its p of two sides.
 
-    The shift is what becomes of A's centre. It is -a at least where nothing is below 0, however
-    skewed A is: with its mean for `a` it could be less. `low` and `high` are None for fewer than
-    six pairs, which have no interval of 95 %.
+    `low` and `high` are the ends of the interval of 95 %, None where there are too few values for
+    one; `least` is the least p that so many values can have.
     """
 
-    a: float
-    b: float
     shift: float
     low: float | None
     high: float | None
+    p: float | None
+    least: float = 0.0
 
     def sign(self) -> int:
         """Return 1 for a rise and -1 for a fall, 0 where the interval does not tell."""
@@ -73,9 +69,17 @@ class Effect(NamedTuple):
             return 0
         return (self.low > 0) - (self.high < 0)
 
-    def percent(self, change: float | None) -> float | None:
-        """Return a change of the metric in percent of A's centre; None without one."""
-        return None if change is None or not self.a else 100 * change / abs(self.a)
+    def visible(self, tests: int) -> float | None:
+        """Return the least change that four runs of five like this one would tell.
+
+        It is as many times the half of the interval as a normal distribution has it, if p is
+        corrected for so many tests; None where no p can be small enough.
+        """
+        if self.low is None or self.high is None or tests * self.least >= SIGNIFICANT:
+            return None
+        quantile = statistics.NormalDist().inv_cdf
+        times = quantile(1 - SIGNIFICANT / 2 / tests) + quantile(POWER)
+        return (self.high - self.low) / 2 * times / quantile(1 - 1 / TAIL)
 
 
 def walsh(values: Iterable[float]) -> list[float]:
@@ -86,35 +90,70 @@ def walsh(values: Iterable[float]) -> list[float]:
     return sorted((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
 
 
-def are_ratios(pairs: list[tuple[float, float]]) -> bool:
-    """Tell if pairs can be compared by B's ratio to A: if nothing in them is 0 or below.
+def by_ranks(contrasts: list[float]) -> Effect:
+    """Return what pairs of neighbouring slices tell, one contrast or more.
 
-    A workload's phases change A and B of a pair by the same factor, and so not their ratio.
+    The shift is the Hodges-Lehmann estimate. The interval is the one that belongs to the
+    signed-rank test, exact without ties and too wide rather than too narrow with them (Hollander
+    and Wolfe, Nonparametric Statistical Methods, chapter 3). It takes six pairs.
     """
-    return all(value > 0 for pair in pairs for value in pair)
-
-
-def contrasts(pairs: list[tuple[float, float]]) -> list[float]:
-    """Return how B differs from A in each pair: the logarithm of the ratio, or the difference."""
-    if are_ratios(pairs):
-        return [math.log(b / a) for a, b in pairs]
-    return [b - a for a, b in pairs]
-
-
-def effect(pairs: list[tuple[float, float]]) -> Effect:
-    """Return what B does, from the values of one or more neighbouring slices of A and of B.
-
-    Centres and shift are Hodges-Lehmann estimates. The interval is the one that belongs to the
-    signed-rank test of contrasts(), exact without ties and too wide rather than too narrow with
-    them (Hollander and Wolfe, Nonparametric Statistical Methods, chapter 3).
-    """
-    averages = walsh(contrasts(pairs))
-    a, b = (statistics.median(walsh(side)) for side in zip(*pairs, strict=True))
-    if are_ratios(pairs):
-        averages = [a * math.expm1(average) for average in averages]
-    rank = cut(len(pairs))
+    averages, rank = walsh(contrasts), cut(len(contrasts))
     low, high = (averages[rank - 1], averages[-rank]) if rank else (None, None)
-    return Effect(a, b, statistics.median(averages), low, high)
+    p = signed_rank(contrasts)
+    return Effect(statistics.median(averages), low, high, p, least_p(len(contrasts)))
+
+
+def by_t(contrasts: Sequence[float], sides: Sequence[int] = ()) -> Effect:
+    """Return what contrasts that are independent tell, one or more: those of boots, or of twins.
+
+    `sides` are 1 where A was in the first place of two and -1 where it was in the second: a place
+    that is faster by itself is a term of the model, ordinary least squares. A coin chooses the
+    sides, so what drifts or lasts is noise; test_simulation.py has what the interval covers. There
+    is none with fewer contrasts than terms and one more, or where the sides never changed.
+    """
+    count, shift, slope, weight = len(contrasts), statistics.fmean(contrasts), 0.0, 1.0
+    terms = 2 if sides else 1
+    if sides:
+        centre = statistics.fmean(sides)
+        spread = sum((x - centre) ** 2 for x in sides)
+        if not spread:
+            return Effect(shift, None, None, None, 1.0)
+        slope = sum((x - centre) * y for x, y in zip(sides, contrasts, strict=True)) / spread
+        shift -= slope * centre
+        weight += count * centre**2 / spread
+    freedom = count - terms
+    if freedom < 1:
+        return Effect(shift, None, None, None, 1.0)
+    fitted = [shift + slope * x for x in sides or [0] * count]
+    rest = sum((y - fit) ** 2 for y, fit in zip(contrasts, fitted, strict=True))
+    error = math.sqrt(rest / freedom * weight / count)
+    half = t_quantile(freedom) * error
+    p = t_p(shift / error, freedom) if error else float(not shift)
+    return Effect(shift, shift - half, shift + half, p)
+
+
+def t_p(t: float, freedom: int) -> float:
+    """Return the two-sided p of Student's t, with so many degrees of freedom, from 1 on.
+
+    Exact for whole ones: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 4.
+    """
+    angle, odd, total = math.atan2(abs(t), math.sqrt(freedom)), freedom % 2, 0.0
+    term = math.cos(angle) if odd else 1.0
+    for step in range(1 + odd, freedom + odd, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * step / (step + 1)
+    inside = math.sin(angle) * total
+    return 1 - (2 / math.pi * (angle + inside) if odd else inside)
+
+
+@cache
+def t_quantile(freedom: int) -> float:
+    """Return the t whose two-sided p is 0.05, to a millionth."""
+    low, high = 0.0, 16.0  # 12.7 with one degree of freedom, 1.96 with many
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_p(middle, freedom) > SIGNIFICANT else (low, middle)
+    return high
 
 
 def least_p(pairs: int, tests: int = 1) -> float:

@@ -3,10 +3,11 @@
 
 import math
 import re
+from statistics import fmean
 from textwrap import fill
 
 from vmp.form import interval, number, percent
-from vmp.result.metrics import MODULE_COUNTERS
+from vmp.result.metrics import CGROUP, MODULE_COUNTERS
 from vmp.result.model import Result, Row
 from vmp.result.significance import SIGNIFICANT
 
@@ -42,32 +43,56 @@ def cells(row: Row) -> tuple[str, ...]:
         number(row.after),
         number(row.delta),
         percent(row.percent),
-        interval(row.ends, None),
+        interval(row.ends if row.before else None, None),  # in percent of nothing it is none
         mark(row),
     )
+
+
+def is_shown(result: Result, title: str, row: Row) -> bool:
+    """Tell if a row of a section is worth a line.
+
+    Twins have none of what is counted for the whole machine, and old files none of the cgroup's.
+    """
+    if title == MODULE_COUNTERS:
+        return bool(row.before or row.after)
+    return not (result.settings.twins or title == CGROUP) or (row.before, row.after) != (None, None)
 
 
 def shown(result: Result) -> dict[str, list[Row]]:
     """Return the rows of a table by section: of the module's counters those that counted."""
     found = {
-        title: [row for row in rows if title != MODULE_COUNTERS or row.before or row.after]
+        title: [row for row in rows if is_shown(result, title, row)]
         for title, rows in result.rows.items()
     }
     return {title: rows for title, rows in found.items() if rows}
 
 
 def footnote(result: Result) -> str:
-    """Explain the last two columns."""
-    few = result.undecidable()
+    """Explain the last two columns, and which changes could have been seen where none was."""
+    few, twins = result.undecidable(), result.settings.twins
+    pairs, counted = ("slices of the same time", "periods") if twins else (
+        "neighbouring slices", "pairs of neighbouring slices of A and B")  # fmt: skip
+    test = "a two-sided t test" if twins else "an exact two-sided Wilcoxon signed-rank test"
+    said = [
+        f"95 % interval: of B's ratio to A in {pairs}, in percent, half a count added to each. "
+        "Before and After are of all slices together.",
+        f"Sig, of the primary figures alone: * p < 0.05, ** p < 0.01 in {test} over the "
+        f"{result.pairs} {counted}, corrected for their number (Holm). The other rows were not "
+        "asked for before the run: they have an interval, no verdict.",
+        few,
+    ]
+    said += [f"{row.label}: {seen}" for row in result.primary if (seen := unseen(row))]
+    return "\n".join(fill(each, WIDTH) for each in said if each)
+
+
+def unseen(row: Row) -> str:
+    """Say of a figure without a difference which one could have been seen; '' of another."""
+    if row.sign() or not row.visible:
+        return ""
+    fall, rise = row.visible
     return (
-        "95 % interval: of B's ratio to A in neighbouring slices, in percent; where a slice has "
-        "nothing,\nof the difference in percent of A's typical slice. Before and After are of all "
-        "slices together.\n"
-        "Sig, of the primary figures alone: * p < 0.05, ** p < 0.01 in an exact two-sided Wilcoxon "
-        f"signed-\nrank test over the {result.pairs} pairs of neighbouring slices of A and B, "
-        "corrected for their number (Holm).\n"
-        "The other rows were not asked for before the run: they have an interval, no verdict."
-        + (f"\n{few}" if few else "")
+        f"no difference; one of {percent(fall, None)} or {percent(rise, None)} would have been "
+        "seen in four runs of five."
     )
 
 
@@ -121,31 +146,44 @@ def turnover(result: Result) -> list[str]:
     a, b = result.turnover().values()
     if not (a and b):
         return []
-    what = result.settings
+    what, seconds = result.settings, result.settings.slice_seconds
     said = f"Reclaim took as many pages as the cgroup holds in {a:.3g} s with A, {b:.3g} s with B."
+    if what.twins:
+        seconds = fmean(piece.counters["seconds"] for piece in result.whole())
+        said += f" A period is {seconds / a:.3g} times that with A, {seconds / b:.3g} times with B."
     words = re.split(r"[,=]", f"{what.a},{what.b}")[::2]
     lasting = {word.partition(".")[0] for word in words} - AT_ONCE
     least = TURNOVERS * max(a, b)
-    if lasting and what.slice_seconds < least:
+    if lasting and seconds < least:
+        kind = "Periods" if what.twins else "The slices"
         said += (
-            f" The slices are shorter than {TURNOVERS} times that, so each side works with what "
-            f"the other one left in memory: take --seconds {math.ceil(least)} or more."
+            f" {kind} are shorter than {TURNOVERS} times that, so each side works with what the "
+            f"other one left in memory: take --seconds {math.ceil(least)} or more."
         )
     return [said]
+
+
+def extent(result: Result) -> str:
+    """Say how many slices there are, and how long each is."""
+    what = result.settings
+    settled = f", each after {what.settle_seconds:g} s" if what.settle_seconds else ""
+    if not what.twins:
+        slices = f"{len(result.slices)} slices of {what.slice_seconds:g} s"
+        return f"{slices} in one run{settled}"
+    last = f"{what.turnovers:g} turnovers, {what.slice_seconds:g} s at most"
+    return f"in two cgroups at the same time, {result.pairs} periods of {last}{settled}"
 
 
 def heading(result: Result) -> str:
     """Return the lines above the table: what was compared, and where."""
     where, what = result.environment, result.settings
     abi = where.get("abi", {})
-    settled = f", each after {what.settle_seconds:g} s" if what.settle_seconds else ""
     return "\n".join(
         (
             f"Before = A: {what.a}   After = B: {what.b}   both: {what.both}",
             f"Linux {where['kernel']}, {where['lru']} LRU, {where['cpus']} CPUs, "
             f"vmscan_policy {abi.get('module', '?')} (abi {abi.get('abi', '?')})",
-            f"{what.title}, {what.place()}, "
-            f"{len(result.slices)} slices of {what.slice_seconds:g} s in one run{settled}",
+            f"{what.title}, {what.place()}, {extent(result)}",
         )
     )
 

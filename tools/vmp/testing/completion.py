@@ -20,10 +20,14 @@ _vmscanctl_words() {
   [[ $2 == *=* && $COMP_WORDBREAKS == *=* ]] && before=${2%=*}=
   compgen -W "$1" -- "$2" | while read -r one; do echo "${one#"$before"}"; done
 }
-_vmscanctl_settings() { _vmscanctl_words "$("${COMP_WORDS[0]}" list --settings 2>/dev/null)" "$1"; }
-_vmscanctl_profiles() {
-  compgen -W "$("${COMP_WORDS[0]}" list --settings 2>/dev/null | sed -n s/^profile=//p)" -- "$1"
+_vmscanctl_list() {
+  local -a who=()
+  [[ ${COMP_WORDS[1]} != --cgroup=* ]] || who=("${COMP_WORDS[1]}")
+  [[ ${COMP_WORDS[1]} != --cgroup ]] || who=("${COMP_WORDS[@]:1:2}")
+  "${COMP_WORDS[0]}" "${who[@]}" list --settings 2>/dev/null
 }
+_vmscanctl_settings() { _vmscanctl_words "$(_vmscanctl_list)" "$1"; }
+_vmscanctl_profiles() { compgen -W "$(_vmscanctl_list | sed -n s/^profile=//p)" -- "$1"; }
 _vmscanctl_cgroups() {
   local before=${1%"${1##*[@=:]}"} one
   find "$(findmnt -fnt cgroup2 -o TARGET)" -mindepth 1 -type d -printf '/%P\n' 2>/dev/null |

@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from vmp.ab.workloads import build_programs
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
 from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
@@ -185,6 +186,7 @@ def prepare(version: Version) -> None:
     tree = source(version)
     with locked(PROGRAMS / ".lock"):
         run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
+        build_programs()  # a guest would be slow at it
 
 
 def run_slow(report: Report, full: bool, kernel: str) -> None:

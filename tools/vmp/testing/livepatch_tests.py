@@ -26,7 +26,7 @@ ABSENT = "# not there: "
 # What becomes of a test, for the table; or what it has not found.
 PASSED, FAILED, LATER = "pass", "fail", "not run so far"
 # The machine for most guest tests, and those for groups of others.
-USUAL = Machine(4, "3G", disk="2G:1000")
+USUAL = Machine(4, "3G", disks=("2G:1000",))
 OTHERS = {"numa": Machine(4, "3G", nodes=2)}
 Files = dict[str, Path]  # what a guest gets, by name
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import vmp.bench.command
 import vmp.demo.command
-import vmp.guest.building
 import vmp.guest.command
 import vmp.livepatch.command
+import vmp.testing.releases
 from vmp.common import REPO, Command, Parser
 from vmp.vmscanctl import COMMANDS, make_parser
 
@@ -19,7 +19,7 @@ OWN_PAGE = ("ab", "record", "report", "shark")  # commands of vmscanctl
 TOOLS = (
     vmp.bench.command.COMMAND,
     vmp.demo.command.COMMAND,
-    vmp.guest.building.COMMAND,
+    vmp.testing.releases.COMMAND,
     vmp.guest.command.COMMAND,
     vmp.livepatch.command.COMMAND,
 )

@@ -87,8 +87,8 @@ def module_warnings(headers: Path) -> None:
             raise Failure("\n".join(warnings) or output)
 
 
-def warnings_without_kunit(kernel: Path) -> None:
-    """Do the same for a kernel without KUnit, which is what distributions have."""
+def warnings_without(kernel: Path, *options: str) -> None:
+    """Do the same for a kernel without options and those whose names begin so."""
     with tempfile.TemporaryDirectory() as name:
         headers = Path(name) / "headers"
         run(["cp", "-r", kernel / "headers", headers], "copying the headers")
@@ -96,7 +96,8 @@ def warnings_without_kunit(kernel: Path) -> None:
         for file in ("config/auto.conf", "generated/autoconf.h"):
             path = headers / "include" / file
             lines = path.read_text().splitlines(keepends=True)
-            path.write_text("".join(line for line in lines if "CONFIG_KUNIT" not in line))
+            left = (line for line in lines if not any(option in line for option in options))
+            path.write_text("".join(left))
         module_warnings(headers)
 
 
@@ -164,7 +165,9 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
     with report.check("module and kunit without a warning: W=1, sparse"):
         module_warnings(built / "headers")
     with report.check("module without a warning where the kernel has no KUnit: W=1, sparse"):
-        warnings_without_kunit(built)
+        warnings_without(built, "CONFIG_KUNIT")
+    with report.check("module without a warning where the kernel has no memory cgroups"):
+        warnings_without(built, "CONFIG_MEMCG", "CONFIG_CGROUP_WRITEBACK")
     with report.check("off, each trace event is a static branch"):
         report.note(f"all trace events of the module: {trace_branches(built)} static branches")
     with tempfile.TemporaryDirectory() as name:

@@ -20,6 +20,7 @@ COLUMNS = {
     "recording": "recording",
     "releases": "boots of each patch",
     "mutants": "faulty builds caught",
+    "watch": "tried when it appeared",
 }
 
 

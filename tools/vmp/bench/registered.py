@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures are chosen before a run: the commit that has them is older than any result."""
+
+import subprocess
+from typing import Any
+
+from vmp.bench.experiment import SUFFIX, Experiment, parse
+from vmp.common import REPO, Failure
+from vmp.result.model import Result, Results
+
+COMMIT, DIRTY = "commit", "uncommitted"  # in a result's environment
+AGAIN = "measure again, or say in the file why it is superseded"
+
+
+def git(*words: str) -> str | None:
+    """Return what git says in this checkout; None where it fails or is not there."""
+    try:
+        done = subprocess.run(["git", "-C", REPO, *words], capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def checkout() -> dict[str, Any]:
+    """Return what a result tells of the checkout that made it; nothing where there is no git."""
+    commit = git("rev-parse", "HEAD")
+    if commit is None:
+        return {}
+    return {COMMIT: commit, DIRTY: bool(git("status", "--porcelain", "--untracked-files=no"))}
+
+
+def chosen(experiment: Experiment, here: bool) -> tuple[Any, ...]:
+    """Return the figures and sizes of an experiment, without what is only told."""
+    figures = [(f.row, f.published, f.runs, f.against, bool(f.cannot)) for f in experiment.figures]
+    sizes = (experiment.ab, experiment.scale(here), experiment.runs, experiment.service)
+    return (*sizes, figures)
+
+
+def registered(experiment: Experiment, here: bool) -> str | None:
+    """Return the commit that made figures and sizes what they are; None if there is none yet."""
+    path, found = f"tools/experiments/{experiment.name}{SUFFIX}", None
+    for commit in (git("log", "--format=%H", "--", path) or "").split():
+        try:
+            then = parse(experiment.name, git("show", f"{commit}:{path}") or "")
+        except Failure:
+            break  # the file had another form
+        if chosen(then, here) != chosen(experiment, here):
+            break
+        found = commit
+    return found
+
+
+def check(experiment: Experiment, results: Results) -> None:
+    """Raise Failure for results that are older than the figures that they are judged by.
+
+    Results without a commit pass: they are shown as what they are. So do superseded ones.
+    """
+    made = {run.environment[COMMIT] for run in results.every() if COMMIT in run.environment}
+    if not made or results.superseded:
+        return
+    since = registered(experiment, results.here)
+    for name, boots in results.runs.items():
+        asked = experiment.primary(name, results.here)
+        if asked and any(list(boot.settings.primary) != asked for boot in boots):
+            raise Failure(
+                f"{experiment.name}, {name}: the result on {results.kernel()} has other primary "
+                f"figures than the experiment: {AGAIN}"
+            )
+    for commit in made:
+        if since is None or git("merge-base", "--is-ancestor", since, commit) is None:
+            raise Failure(
+                f"{experiment.name}: the result on {results.kernel()} was made at commit "
+                f"{commit[:12]}, and figures or sizes were chosen "
+                f"{f'at {since[:12]}, which is not before it' if since else 'in no commit yet'}: "
+                f"{AGAIN}"
+            )
+
+
+def told(result: Result) -> str:
+    """Say at which commit a run was made."""
+    commit = result.environment.get(COMMIT)
+    if not commit:
+        return "made before figures were registered"
+    changed = " with changes that were not committed" if result.environment.get(DIRTY) else ""
+    return f"made at {commit[:12]}{changed}"
