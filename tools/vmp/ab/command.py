@@ -310,14 +310,14 @@ class Run:
         times, total, lost = self.stalls.take()
         return Slice(side, counted | {"stall_total_us": total}, tuple(times), lost)
 
-    def unless_tripped(self, piece: Slice) -> Slice:
+    def unless_tripped(self, control: Control, piece: Slice) -> Slice:
         """Return a slice, void if the guard has tripped; that is armed again then."""
-        reason = self.control.tripped()
+        reason = control.tripped()
         if not reason:
             return piece
         say(f"a slice of {piece.side} is void, the guard tripped: {reason}")
-        self.control.clear()
-        self.control.write(self.common)
+        control.clear()
+        control.write(self.common)
         return replace(piece, void=True)
 
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
@@ -347,9 +347,9 @@ class Run:
             self.switch(memcg, sides[side])
             if index == 1 or side != order[index - 2]:
                 time.sleep(self.plan.settle or 0)
-            piece = self.unless_tripped(self.measure_slice(counters, index, side))
+            piece = self.measure_slice(counters, index, side)
             memcg.require_alive()
-            result = self.keep(result, [piece])
+            result = self.keep(result, [self.unless_tripped(self.control, piece)])
 
     def measure_twins(self, twins: list[Twin], result: Result) -> None:
         """Exchange the sides and read the counters, period by period."""
@@ -361,7 +361,10 @@ class Run:
                 wait(twins, SETTLED, plan.seconds)
             else:
                 time.sleep(plan.settle)
-            result = self.keep(result, measure(twins, sides, plan.turnovers, plan.seconds))
+            pieces = zip(twins, measure(twins, sides, plan.turnovers, plan.seconds), strict=True)
+            result = self.keep(
+                result, [self.unless_tripped(twin.control, piece) for twin, piece in pieces]
+            )
 
     def keep(self, result: Result, pieces: list[Slice]) -> Result:
         """Add what was measured now to the result, and to its file; return the result."""
