@@ -9,8 +9,6 @@ control=/sys/class/zram-control
 disks=()
 
 twins_clean_up() {
-	local disk
-
 	clean_up_begins
 	for disk in "${disks[@]}"; do
 		echo "${disk#/dev/zram}" >$control/hot_remove
