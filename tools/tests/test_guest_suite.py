@@ -65,6 +65,7 @@ def suite(
 
     monkeypatch.setattr(guest_tests, "OUT", tmp_path)
     monkeypatch.setattr(guest_tests, "prepare", lambda _: None)
+    monkeypatch.setattr(guest_tests, "build_programs", lambda: None)
     monkeypatch.setattr(guest_tests, "kernel_version", lambda _: None)
     monkeypatch.setattr(guest_tests, "settings", lambda *_: [])
     return run

@@ -359,7 +359,7 @@ def module_files() -> set[str]:
     own = {name.replace(".", "/") for name in known_parameters()}
     for point in points:
         own |= {f"{point}/policy", f"{point}/stats"}
-    own.add("aging/in_effect")
+    own |= {"aging/in_effect", "guard/state", "guard/reason", "guard/clear", "trial"}
     alone = {"bypass", "flush/observe"}
     return files | own | {f"cgroups/ID/{name}" for name in own - alone}
 

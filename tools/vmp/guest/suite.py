@@ -4,7 +4,6 @@
 import subprocess
 from pathlib import Path
 
-from vmp.ab.workloads import build_programs
 from vmp.common import CACHE, REPO, locked, run
 from vmp.guest.kernel import source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
@@ -55,7 +54,6 @@ def prepare(version: Version) -> None:
     tree = source(version)
     with locked(PROGRAMS / ".lock"):
         run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
-        build_programs()  # a guest would be slow at it
 
 
 def tail(text: str) -> str:

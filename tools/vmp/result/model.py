@@ -208,7 +208,7 @@ class Result:
     @property
     def pairs(self) -> int:
         """Return the number of pairs of neighbouring slices."""
-        return len(self.whole()) // 2
+        return len(self.whole) // 2
 
     def boot(self) -> "Boot":
         """Return both sides of the run."""

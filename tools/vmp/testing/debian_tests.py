@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Failure
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
 from vmp.guest.qemu import Machine
@@ -136,4 +137,5 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
         measure_cost(report, name, machine, files)
         if name == GUEST_TESTS:
             prepare(find_version(kernel))
+            build_programs()
             livepatch_tests.run_all(report, name, machine, files | build_faults(machine))

@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from vmp.ab.workloads import build_programs
 from vmp.common import OUT, Failure, Words, run
 from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
 from vmp.guest.log import STALE_BREAKPOINT
@@ -106,6 +107,7 @@ def guest_suite(
     has lost the guest, at the test that had not ended.
     """
     prepare(kernel_version(kernel))
+    build_programs()  # a guest would be slow at it
     words = ["VMP_STOP=1", *settings(kernel, label, tests, full)]
     for test in KUNIT:
         kunit_log(label, test).unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import time
 import tomllib
 from dataclasses import dataclass
 
+from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Failure, Words
 from vmp.guest.command import SPLAT
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
@@ -86,6 +87,7 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Check that each mutant is caught, and print the table."""
     version = find_version(kernel)
     prepare(version)
+    build_programs()
     offered = policies("--kernel", kernel)
     rows = []
     for mutant in MUTANTS:

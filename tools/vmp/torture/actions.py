@@ -175,7 +175,7 @@ def reclaim(place: Place, rng: random.Random) -> bool:
     """Reclaim from a cgroup, from all of them, or a little from the machine."""
     cgroup = rng.choice((place.checked, place.checked, place.cgroup(rng), place.top))
     size = rng.randrange(1, 16) * MIB
-    if rng.random() < 0.05:
+    if not rng.randrange(20):
         cgroup, size = place.top.parent, MIB // 4
     return write(cgroup / "memory.reclaim", str(size))
 

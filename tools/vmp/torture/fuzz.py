@@ -30,6 +30,8 @@ from vmp.torture.place import DEBUG, child, done, read, settings
 
 # What else a write may change, by the name of the file: a profile is the policies of the points.
 FOLLOWS = {"profile": "policy", "policy": "profile"}
+# What these take is done at once, or undone when they are closed: nothing is set afterwards.
+ACTING = ("clear", "trial")
 NOBODY = 65534
 LOCKDOWN = Path("/sys/kernel/security/lockdown")
 REFUSALS = (errno.EINVAL, errno.ERANGE, errno.EFAULT, errno.ENOENT, errno.EEXIST, errno.EOPNOTSUPP,
@@ -145,6 +147,10 @@ class Fuzzer:
                 raise Failure(f"{what}: refused, and changes {', '.join(sorted(changed))}")
             return
         self.counts["taken"] += 1
+        if path.name in ACTING:
+            if changed:
+                raise Failure(f"{what}: taken, and {', '.join(sorted(changed))} stays changed")
+            return
         if not form.known:
             return
         wanted = form.reads(data)
@@ -180,7 +186,8 @@ class Fuzzer:
 
     def at_once(self) -> None:
         """Have some write at once, one of whom is killed: the state is always one of theirs."""
-        path = self.rng.choice([path for path in self.files if self.forms[path].known])
+        known = [path for path in self.files if self.forms[path].known]
+        path = self.rng.choice([path for path in known if path.name not in ACTING])
         form = self.forms[path]
         values = [form.right(self.rng).encode() for _ in range(3)]
         allowed = {form.reads(value) for value in values} | {read(path).strip()}
