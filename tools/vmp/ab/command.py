@@ -611,7 +611,7 @@ def choose_workload(args: argparse.Namespace) -> Workload:
             f"the workload {name} has no limit that takes its memory: give --seconds, how long a "
             "period of --twins lasts"
         )
-    if args.folio and not workload.large():
+    if args.folio is not None and not workload.large():
         raise Failure("--folio is for the workloads large-*: leave it out")
     return workload
 
@@ -710,7 +710,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
             memory=None if args.cgroup or memory is None else parse_size(memory),
             zram=None if args.zram is None else parse_size(args.zram),
             functions=parse_functions(args.functions),
-            folio=parse_size(args.folio or DEFAULT_SIZE) >> 10,
+            folio=parse_size(DEFAULT_SIZE if args.folio is None else args.folio) >> 10,
             disks=choose_disks(args, workload),
             progress=args.progress,
             progress_command=args.progress_command,
