@@ -31,6 +31,7 @@ NUMBER = Form(lowest=1, highest=4096)
 NAMES = Form(("stock", "batch"))
 NOWHERE = place.Place(*(Path("/nonesuch"),) * 5, "")
 SEVERAL = Form(("lazyfree", "anon", "file"), several=True)
+STATES = Form(("armed", "off"), ("armed", "tripped", "off"))
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +201,7 @@ def test_a_number_as_the_kernel_reads_it(text: str, number: int | None) -> None:
         (SEVERAL, b"none\n", "lazyfree anon file"),
         (SEVERAL, b"file,anon", "lazyfree [anon] [file]"), (SEVERAL, b"", None),
         (SEVERAL, b"file,", None), (SEVERAL, b"\xff", None),
+        (STATES, b"off", "armed tripped [off]"), (STATES, b"tripped", None),
     ],
 )  # fmt: skip
 def test_what_a_file_is_to_read(form: Form, data: bytes, reads: str | None) -> None:

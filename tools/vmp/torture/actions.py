@@ -98,6 +98,15 @@ def profile(place: Place, rng: random.Random) -> bool:
     return write(path, value_for(read(path), rng))
 
 
+def hold(place: Place, rng: random.Random) -> bool:
+    """Put policies in force and leave all settings alone, for what takes longer to go wrong."""
+    chosen, seconds = rng.choice(("recommended", "max", "max")), rng.random() * 4
+    for name, value in (("guard/clear", "1"), ("bypass", "0"), ("profile", chosen)):
+        write(place.policy / name, value)
+    time.sleep(seconds)
+    return True
+
+
 def add_settings(place: Place, rng: random.Random) -> bool:
     """Give a cgroup settings of its own."""
     return write(place.policy / "cgroups/add", str(place.any_cgroup(rng).stat().st_ino))
@@ -346,9 +355,10 @@ def operation(weight: int = 1, lacks: Callable[[Place], str] = lambda _: "") -> 
 
 NO_FAULTS = "CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS"
 ACTIONS = {
-    "write": Action("settings", write_setting, weight=20),
-    "fuzz": Action("settings", fuzz, weight=2),
-    "profile": Action("settings", profile, weight=5),
+    "write": Action("settings", write_setting, weight=2000),
+    "fuzz": Action("settings", fuzz, weight=200),
+    "profile": Action("settings", profile, weight=500),
+    "hold": Action("settings", hold),
     "settings-add": Action("cgroups", add_settings, weight=2),
     "settings-remove": Action("cgroups", remove_settings),
     "cgroup-make": Action("cgroups", make_cgroup, weight=2),

@@ -28,9 +28,13 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Form:
-    """A file's form: a number in a range, one of some names, or several; else it is not known."""
+    """A file's form: a number in a range, one of some names, or several; else it is not known.
+
+    It may read more names than it takes.
+    """
 
     names: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()  # all that it reads, if these are more
     several: bool = False
     lowest: int = 0
     highest: int = -1
@@ -76,7 +80,7 @@ class Form:
             wanted = []
         if not set(wanted) <= set(self.names):
             return None
-        return " ".join(f"[{name}]" if name in wanted else name for name in self.names)
+        return " ".join(f"[{name}]" if name in wanted else name for name in self.more or self.names)
 
 
 def kernel_number(text: str) -> int | None:
@@ -100,7 +104,9 @@ def form_of(path: Path) -> Form:
             return Form(lowest=int(number[1]), highest=int(number[2]))
         if names := ONE.search(said) or SEVERAL.search(said):
             several = bool(SEVERAL.search(said))
-            return Form(tuple(names[1].replace(",", " ").split()), several)
+            taken = tuple(names[1].replace(",", " ").split())
+            more = parse_choices(path.read_text())[1]
+            return Form(taken, tuple(more) if set(more) > set(taken) else (), several)
         if said or not path.stat().st_mode & 0o400:
             break
         time.sleep(RATE)
@@ -123,7 +129,7 @@ def in_choices(form: Form, text: str) -> bool:
     """Tell if a file reads something that its form allows."""
     if form.number:
         return text.isdigit() and form.lowest <= int(text) <= form.highest
-    return set(parse_choices(text)[1]) == set(form.names)
+    return set(parse_choices(text)[1]) == set(form.more or form.names)
 
 
 def openable(path: Path, flags: int) -> bool:
