@@ -18,7 +18,7 @@ from pathlib import Path
 from vmp.common import Command, Failure, Parser, Usage, parse_duration, parse_positive_duration
 from vmp.control.cgroups import Cgroup, chosen, shown
 from vmp.control.counters import parse_pairs
-from vmp.control.debugfs import Assignment, Control, KernelLog, parse_assignments
+from vmp.control.debugfs import TRACE, Assignment, Control, KernelLog, parse_assignments
 from vmp.control.show import red
 from vmp.control.watch import throttled
 from vmp.form import number
@@ -283,7 +283,7 @@ def run(args: argparse.Namespace) -> int:
     """Try settings out; the status is 1 if the guard tripped, and 130 or so after a signal."""
     wanted = check(args)
     machine, cgroup = chosen(args)
-    if clash := [item.name for item in wanted if "/" + item.name == "/trace"]:
+    if clash := [item.name for item in wanted if item.name == TRACE]:
         raise Usage(f"{clash[0]} is no setting that the module takes back: leave it out")
     with lease(cgroup, machine) as (held, control):
         if reason := control.tripped():
