@@ -6,34 +6,38 @@
 
 #include "../module/internal.h"
 
-/* The probabilities are those of the binomial distribution, worked out with fractions. */
+/*
+ * The probabilities are those of the binomial distribution, worked out with fractions: 1 in so many.
+ * In brackets is what is asked for after so many kills.
+ */
 static const struct chance_case {
 	struct vmp_kills now, before;
 	bool beyond;
 } chance_cases[] = {
-	{ { 1, 60000 }, { 0, 600000 }, false },		/* 1 in 11 */
-	{ { 2, 60000 }, { 0, 600000 }, false },		/* 1 in 121 */
-	{ { 3, 60000 }, { 0, 600000 }, true },		/* 1 in 1,331 */
-	{ { 1, 1000 }, { 0, 998000 }, false },		/* 1 in 999 */
-	{ { 1, 1000 }, { 0, 1001000 }, true },		/* 1 in 1,002 */
-	{ { 12, 10000 }, { 1, 10000 }, false },		/* 14 in 8,192 */
-	{ { 13, 10000 }, { 1, 10000 }, true },		/* 15 in 16,384 */
+	{ { 1, 60000 }, { 0, 600000 }, false },		/* 11 (2,000) */
+	{ { 3, 60000 }, { 0, 600000 }, false },		/* 1,331 (6,000) */
+	{ { 4, 60000 }, { 0, 600000 }, true },		/* 14,641 (12,000) */
+	{ { 1, 1000 }, { 0, 1998000 }, false },		/* 1,999 (2,000) */
+	{ { 1, 1000 }, { 0, 2001000 }, true },		/* 2,002 (2,000) */
+	{ { 18, 10000 }, { 1, 10000 }, false },		/* 26,214 (30,000) */
+	{ { 19, 10000 }, { 1, 10000 }, true },		/* 49,932 (30,000) */
 	{ { 5, 10000 }, { 5, 10000 }, false },
-	{ { 8, 60000 }, { 20, 600000 }, false },	/* 0.0026 */
-	{ { 9, 60000 }, { 20, 600000 }, true },		/* 0.00078 */
-	{ { 381, 600000 }, { 300, 600000 }, false },	/* 0.00107 */
-	{ { 382, 600000 }, { 300, 600000 }, true },	/* 0.00095 */
+	{ { 11, 60000 }, { 20, 600000 }, false },	/* 18,977 (20,000) */
+	{ { 12, 60000 }, { 20, 600000 }, true },	/* 79,412 (20,000) */
+	{ { 414, 600000 }, { 300, 600000 }, false },	/* 88,419 (90,000) */
+	{ { 415, 600000 }, { 300, 600000 }, true },	/* 103,225 (90,000) */
 	{ { 3, 600000 }, { 0, 60000 }, false },
-	{ { 417, 3600000 }, { 0, 60000 }, false },	/* 0.00102 */
-	{ { 418, 3600000 }, { 0, 60000 }, true },	/* 0.000999 */
+	{ { 702, 3600000 }, { 0, 60000 }, false },	/* 109,488 (110,000) */
+	{ { 703, 3600000 }, { 0, 60000 }, true },	/* 111,313 (110,000) */
 	/* for years, in ms beyond 32 bits */
 	{ { 1, 1 }, { 0, 5184000000 }, true },
 	{ { 1, 5184000000 }, { 0, 5184000000 }, false },
-	{ { 10, 5184000000 }, { 0, 5184000000 }, true },	/* 1 in 1,024 */
-	{ { 9, 5184000000 }, { 0, 5184000000 }, false },	/* 1 in 512 */
+	{ { 15, 5184000000 }, { 0, 5184000000 }, true },	/* 32,768 (20,000) */
+	{ { 14, 5184000000 }, { 0, 5184000000 }, false },	/* 16,384 (20,000) */
 	/* more than are looked at */
 	{ { 100, 600000 }, { 1000000, 6000000000 }, false },
 	{ { 200, 600000 }, { 1000000, 6000000000 }, true },
+	{ { 3000, 361000000 }, { 1000, 360000000 }, true },
 	/* none of the time */
 	{ { 1, 0 }, { 0, 0 }, false },
 	{ { 1, 0 }, { 0, 100000 }, true },
@@ -56,12 +60,12 @@ static void chance_test(struct kunit *test)
 
 static void kills_test(struct kunit *test)
 {
-	const struct vmp_kills one = { 1, 60000 }, three = { 3, 60000 };
+	const struct vmp_kills one = { 1, 60000 }, four = { 4, 60000 };
 	const struct vmp_kills longer = { 0, 600000 }, window = { 0, 60000 }, less = { 0, 59999 };
 	struct vmp_settings settings = { .window = 60 };
 
 	KUNIT_EXPECT_FALSE(test, vmp_guard_kills(&one, &longer, &settings));
-	KUNIT_EXPECT_TRUE(test, vmp_guard_kills(&three, &longer, &settings));
+	KUNIT_EXPECT_TRUE(test, vmp_guard_kills(&four, &longer, &settings));
 	/* as good as no time before */
 	KUNIT_EXPECT_TRUE(test, vmp_guard_kills(&one, &less, &settings));
 	KUNIT_EXPECT_FALSE(test, vmp_guard_kills(&one, &window, &settings));
@@ -73,16 +77,16 @@ static void stalls_test(struct kunit *test)
 {
 	struct vmp_stall stall = {};
 
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 100), 0);
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 1100), 1000);
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2100), 2000);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, HZ), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2 * HZ), HZ);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 3 * HZ), 2 * HZ);
 	/* A page was reclaimed. */
 	stall.began = 0;
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 2101), 0);
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 3101), 1000);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 3 * HZ + 1), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 4 * HZ + 1), HZ);
 	/* Passes don't go on. */
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 4102), 0);
-	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 5102), 1000);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 5 * HZ + 2), 0);
+	KUNIT_EXPECT_EQ(test, vmp_guard_stalls(&stall, 6 * HZ + 2), HZ);
 }
 
 static void window_test(struct kunit *test)

@@ -286,7 +286,8 @@ static bool any(const struct vmp_entry *entry, u64 id)
 /* Remove all settings of cgroups: nothing is published any more, and no file is open. */
 void vmp_cgroups_exit(void)
 {
+	/* The work of a trial that ends may ask for the other one. */
+	scoped_guard(mutex, &cgroups_lock)
+		remove_entries(any, 0);
 	cancel_work_sync(&purge_work);
-	guard(mutex)(&cgroups_lock);
-	remove_entries(any, 0);
 }

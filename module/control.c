@@ -94,7 +94,12 @@ static void trace_switches(const struct vmp_entry *entry, const struct vmp_setti
 	}
 }
 
-static bool all_stock(void)
+/**
+ * vmp_all_stock() - is no policy in force, or about to be?
+ *
+ * Return: that.
+ */
+bool vmp_all_stock(void)
 {
 	const struct vmp_entry *entry;
 
@@ -109,7 +114,7 @@ static bool all_stock(void)
 static int publish(void)
 {
 	struct vmp_set *old = published_set(), *new;
-	int err = vmp_guard_want(!all_stock());
+	int err = vmp_guard_want(!vmp_all_stock());
 
 	if (err)
 		return err;
@@ -197,14 +202,19 @@ int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value)
 static int tear_down(struct vmp_entry *entry)
 {
 	struct vmp_settings new = entry->rule.settings;
+	int err = 0;
 
 	if (entry->trial.state != VMP_TRIAL_NONE)
 		new = entry->trial.before;
-	entry->trial.state = VMP_TRIAL_NONE;
-	entry->trial.file = NULL;
 	vmp_set_stock(&new, vmp_traits());
+	if (memcmp(&new, &entry->rule.settings, sizeof(new)))
+		err = vmp_change_all(entry, &new);
+	if (!err) {
+		entry->trial.state = VMP_TRIAL_NONE;
+		entry->trial.file = NULL;
+	}
 
-	return memcmp(&new, &entry->rule.settings, sizeof(new)) ? vmp_change_all(entry, &new) : 0;
+	return err;
 }
 
 /**

@@ -30,8 +30,6 @@ static unsigned int flush_group(const struct vmscan_call *call)
 	if (settings->policy[VMP_POINT_FLUSH] == VMP_FLUSH_STOCK)
 		return 0;
 
-	if (!call->ops->next_step)
-		vmp_guard_pass_begins();
 	CLASS(vmp_watch, watch)(rule, call->memcg, VMP_POINT_FLUSH);
 	folios = settings->max_folios;
 	vmp_watch_answer(&watch, folios, folios > VMSCAN_FLUSH_MAX_FOLIOS);

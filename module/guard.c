@@ -17,6 +17,7 @@
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/oom.h>
+#include <linux/psi.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -83,8 +84,20 @@ static u64 fixed(const struct real *x)
 
 /* More kills don't tell more than these do. */
 #define MOST_KILLS	1000
-/* What happens by chance less often than once in so many times is no chance. */
+/* Once in so many times it may be chance, however many kills there are to be looked at. */
 #define CHANCE		1000
+
+/*
+ * How improbable a number of kills has to be, in units of 2^-62. It is looked at after each kill,
+ * and each look may be wrong. So each doubling of their number has a part of what may be wrong in
+ * all: of n doublings, 1 / (n * (n + 1)), which add up to one.
+ */
+static u64 too_improbable(u64 nr)
+{
+	const unsigned int doublings = fls64(nr);
+
+	return BIT_ULL(62) / (CHANCE * doublings * (doublings + 1));
+}
 
 /**
  * vmp_guard_beyond_chance() - are tasks killed more often than before?
@@ -97,16 +110,21 @@ static u64 fixed(const struct real *x)
  * of Przyborowski and Wilenski, "Homogeneity of results in testing samples from Poisson series",
  * Biometrika 31 (1940), 313-323.
  *
- * Return: true if that is less than 1 in 1,000.
+ * Return: true if that is less than 1 in 1,000 times the part that looks after so many kills have.
  */
 bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills *before)
 {
 	u64 ms = max(now->ms, 1), ms_before = before->ms, sum = 0;
+	const u64 limit = too_improbable(now->nr);
 	u64 nr = now->nr, nr_before = before->nr;
 	struct real term = { .mantissa = 1 };
 	u32 n, i;
 
-	/* The rate before is the same, and is known less well. */
+	/* The rates are the same, and are known less well. */
+	while (nr > MOST_KILLS) {
+		nr /= 2;
+		ms = max(ms / 2, 1);
+	}
 	while (nr_before > MOST_KILLS) {
 		nr_before /= 2;
 		ms_before /= 2;
@@ -115,7 +133,6 @@ bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills
 		ms = max(ms / 2, 1);
 		ms_before /= 2;
 	}
-	nr = min(nr, MOST_KILLS);
 	n = nr + nr_before;
 
 	/* So many: C(n, nr) * p^nr * (1 - p)^nr_before */
@@ -128,7 +145,7 @@ bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills
 	/* ... or more. */
 	for (i = nr; i <= n; i++) {
 		sum += fixed(&term);
-		if (sum >= BIT_ULL(62) / CHANCE)
+		if (sum >= limit)
 			return false;
 		if (i < n) {
 			scale(&term, n - i, i + 1);
@@ -159,18 +176,19 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_guard_kills);
 /**
  * vmp_guard_stalls() - add a fruitless pass: since when have there been such alone?
  * @stall: those before
- * @now: in ms, not 0
+ * @now: in jiffies, not 0
  *
- * Return: how long they have gone on, in ms.
+ * Return: how long they have gone on, in jiffies.
  */
-u64 vmp_guard_stalls(struct vmp_stall *stall, u64 now)
+unsigned long vmp_guard_stalls(struct vmp_stall *stall, unsigned long now)
 {
-	/* by then, another pass may have reclaimed something */
-	u64 began = READ_ONCE(stall->began);
+	unsigned long began = READ_ONCE(stall->began);
 
-	if (!began || now - stall->last > VMP_GUARD_PAUSE_MS)
+	/* Not without need: by then, another pass may have reclaimed something. */
+	if (!began || now - stall->last > VMP_GUARD_PAUSE) {
 		began = now;
-	WRITE_ONCE(stall->began, began);
+		WRITE_ONCE(stall->began, began);
+	}
 	stall->last = now;
 
 	return now - began;
@@ -257,42 +275,39 @@ void trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_cause 
 	smp_store_release(&guard->told, true);
 	pr_warn("guard tripped, stock from now on: %s\n", guard->reason);
 	trace_guard_tripped(&where, cause, point, figure, limit, current->pid);
-	queue_delayed_work(system_wq, &teardown_work, 0);
+	queue_delayed_work(system_long_wq, &teardown_work, 0);
 }
 
-/* CPU time that callbacks have taken in a pass, by task; two whose place is the same lose some. */
+/*
+ * CPU time that callbacks have taken, by task, in a second: no pass is around all of them. Two
+ * tasks whose place is the same lose some.
+ */
 static struct {
 	pid_t pid;
+	unsigned long since;
 	u64 ns;
 } taken[1024];
 
-#define taken_by(task)	(&taken[(task)->pid % ARRAY_SIZE(taken)])
-
-/* The current task's: of a loop of policies, of an eviction batch or a call without one. */
-void vmp_guard_pass_begins(void)
-{
-	if (unlikely(READ_ONCE(taken_by(current)->pid) == current->pid))
-		WRITE_ONCE(taken_by(current)->ns, 0);
-}
-
-/* A callback has taken that. */
+/* A callback has taken that. Some clocks move more seldom than others, and then by more. */
 void vmp_guard_took(const struct vmp_watch *watch, u64 ns)
 {
 	const unsigned int limit = watch->rule->settings.callback;
-	typeof(taken[0]) *of_task = taken_by(current);
+	typeof(taken[0]) *of_task = &taken[current->pid % ARRAY_SIZE(taken)];
+	const unsigned long now = jiffies;
 
 	if (!limit)
 		return;
-	if (READ_ONCE(of_task->pid) != current->pid) {
+	if (READ_ONCE(of_task->pid) != current->pid || now - READ_ONCE(of_task->since) > HZ) {
 		WRITE_ONCE(of_task->pid, current->pid);
+		WRITE_ONCE(of_task->since, watch->at);
 		WRITE_ONCE(of_task->ns, 0);
 	}
-	ns += READ_ONCE(of_task->ns);
+	ns = min(ns, (now - watch->at + 1) * (u64)TICK_NSEC) + READ_ONCE(of_task->ns);
 	WRITE_ONCE(of_task->ns, ns);
 	if (ns > limit * (u64)NSEC_PER_MSEC)
 		trip(watch->rule, watch->memcg, VMP_CAUSE_CALLBACK, watch->point,
 		     div_u64(ns, NSEC_PER_MSEC), limit,
-		     "callbacks took %llu ms of CPU time in a pass, more than %u",
+		     "a task's callbacks took %llu ms of CPU time in a second, more than %u",
 		     div_u64(ns, NSEC_PER_MSEC), limit);
 }
 
@@ -320,16 +335,23 @@ static void stalls(const struct vmp_rule *rule, struct mem_cgroup *memcg, unsign
 {
 	const unsigned int limit = rule->settings.stall;
 	struct vmp_guard *guard = rule->guard;
-	u64 ms;
+	unsigned int ms;
 
 	if (!limit)
 		return;
 	scoped_guard(raw_spinlock, &guard->lock)
-		ms = vmp_guard_stalls(&guard->stall, now_ms());
+		ms = jiffies_to_msecs(vmp_guard_stalls(&guard->stall, jiffies ?: 1));
 	if (ms >= limit)
 		trip(rule, memcg, VMP_CAUSE_STALL, point, ms, limit,
-		     "no page was reclaimed for %llu ms while passes went on, %u or more", ms,
+		     "no page was reclaimed for %u ms while passes went on, %u or more", ms,
 		     limit);
+}
+
+/* Do policies make the passes? */
+static bool walks(const struct vmp_rule *rule)
+{
+	return vmp_scan_walks(rule->settings.policy[VMP_POINT_SCAN],
+			      rule->settings.policy[VMP_POINT_AGING], vmp_traits());
 }
 
 /* A pass at a priority at which reclaim is urgent has reclaimed nothing of what there was. */
@@ -337,7 +359,8 @@ void vmp_guard_fruitless(const struct vmp_rule *rule, const struct vmscan_pass *
 {
 	if (rule->stock)
 		return;
-	if (rule->settings.stall && !pass->priority && pass->stock_follows && !pass->nr_moved)
+	if (rule->settings.stall && !pass->priority && pass->stock_follows && !pass->nr_moved &&
+	    !pass->nr_aged && walks(rule))
 		trip(rule, pass->memcg, VMP_CAUSE_STALL, VMP_POINT_SCAN, pass->begin_size, 0,
 		     "a pass at priority 0 moved none of %lu pages, and stock has to follow",
 		     pass->begin_size);
@@ -353,27 +376,53 @@ static struct {
 
 #define begun_by(task)	(&begun[(task)->pid % ARRAY_SIZE(begun)])
 
+static bool in_memstall(void)
+{
+#ifdef CONFIG_PSI
+	return current->in_memstall;
+#else
+	return false;
+#endif
+}
+
+/* Is it known who is short of memory? PSI may be off. */
+static bool psi_tells;
+
+static void ask_psi(void)
+{
+	unsigned long flags;
+
+	psi_memstall_enter(&flags);
+	psi_tells = in_memstall();
+	psi_memstall_leave(&flags);
+}
+
 /*
  * Who is short of memory, not who was told to reclaim, by memory.reclaim or a new limit: that may
  * take as long as it wants to.
  */
 static bool is_short(void)
 {
-#ifdef CONFIG_PSI
-	return current->in_memstall;
-#else
-	return true;
-#endif
+	return !psi_tells || in_memstall();
 }
+
+/* Who has found, last, that the machine has no memory left: only then the notifier is called. */
+static struct task_struct *killer;
 
 static void reclaim_begins(void *data, VMP_RECLAIM_BEGINS)
 {
+	/* Nobody was killed for that; if somebody is after this, it is for another reason. */
+	if (unlikely(READ_ONCE(killer) == current))
+		WRITE_ONCE(killer, NULL);
 	WRITE_ONCE(begun_by(current)->at, jiffies);
 	WRITE_ONCE(begun_by(current)->pid, current->pid);
 }
 
-/* Counts for the settings of who waits: 6.12 does not tell whose memory is taken. */
-static void reclaim_ends(void *data, VMP_RECLAIM_ENDS)
+/*
+ * Counts for the settings of who waits: 6.12 does not tell whose memory is taken. @machine: that of
+ * all.
+ */
+static void waited(unsigned long nr_reclaimed, bool machine)
 {
 	typeof(begun[0]) *of_task = begun_by(current);
 	const struct vmp_settings *settings;
@@ -391,18 +440,17 @@ static void reclaim_ends(void *data, VMP_RECLAIM_ENDS)
 		return;
 
 	guard(rcu)();
-	waiting = mem_cgroup_from_task(current);
+	waiting = vmp_memcg_of(current);
 	rule = vmp_rule_now(waiting, NULL);
 	guard = rule->guard;
 	settings = &rule->settings;
 	if (rule->stock)
 		return;
 	/* Where policies make the passes, these tell. */
-	if (!vmp_scan_walks(settings->policy[VMP_POINT_SCAN], settings->policy[VMP_POINT_AGING],
-			    vmp_traits())) {
+	if (!walks(rule)) {
 		if (nr_reclaimed)
 			WRITE_ONCE(guard->stall.began, 0);
-		else
+		else if (machine || rule->cgroup)
 			stalls(rule, waiting, ANY_POINT);
 	}
 	if (!settings->wait || !settings->window)
@@ -417,6 +465,16 @@ static void reclaim_ends(void *data, VMP_RECLAIM_ENDS)
 		trip(rule, waiting, VMP_CAUSE_WAIT, ANY_POINT, window.slow, window.waits,
 		     "%u of %u direct reclaims in %u s took more than %u ms, the last one %u",
 		     window.slow, window.waits, settings->window, settings->wait, ms);
+}
+
+static void reclaim_ends(void *data, VMP_RECLAIM_ENDS)
+{
+	waited(nr_reclaimed, true);
+}
+
+static void memcg_reclaim_ends(void *data, VMP_RECLAIM_ENDS)
+{
+	waited(nr_reclaimed, false);
 }
 
 /* The time up to now belongs to what is in force. With the guard's lock. */
@@ -453,9 +511,6 @@ static void count_kill(const struct vmp_rule *rule, struct mem_cgroup *memcg, bo
 		     global ? "a global" : "an", kills.nr, kills.ms, before.nr, before.ms);
 }
 
-/* Who has found, last, that the machine has no memory left: only then the notifier is called. */
-static struct task_struct *killer;
-
 static int machine_oom(struct notifier_block *nb, unsigned long unused, void *freed)
 {
 	WRITE_ONCE(killer, current);
@@ -465,20 +520,35 @@ static int machine_oom(struct notifier_block *nb, unsigned long unused, void *fr
 
 static struct notifier_block oom_notifier = { .notifier_call = machine_oom };
 
+/* Processes that one task marks with no longer pause between them were killed together. */
+#define TOGETHER	(HZ / 10)
+
 /*
- * By the killer, right after the notifier. A kill for a memory cgroup's limit is a matter of the
- * settings that hold for the victim; one for the machine, of all that have reclaimed of late.
+ * By the killer, after the notifier, with the lock of all that kill. A kill for a memory cgroup's
+ * limit is a matter of the settings that hold for the victim; one for the machine, of all that have
+ * reclaimed of late. Each thread of a victim may be marked, and each process of a cgroup: that is
+ * one kill.
  */
 static void victim_marked(void *data, struct task_struct *task, uid_t uid)
 {
+	static struct task_struct *last_killer;
+	static unsigned long last;
+	static pid_t last_victim;
 	bool global = READ_ONCE(killer) == current;
 	const struct vmp_set *set;
 	struct mem_cgroup *memcg;
+	bool known;
 	unsigned int i;
 
-	WRITE_ONCE(killer, NULL);
+	known = task->tgid == last_victim ||
+		(current == last_killer && time_before(jiffies, last + TOGETHER));
+	last_victim = task->tgid;
+	last_killer = current;
+	last = jiffies;
+	if (known)
+		return;
 	guard(rcu)();
-	memcg = mem_cgroup_from_task(task);
+	memcg = vmp_memcg_of(task);
 	set = vmp_set_now();
 	if (!set)
 		return;
@@ -501,7 +571,7 @@ static struct probe reclaim_probes[] = {
 	{ "mm_vmscan_direct_reclaim_begin", reclaim_begins },
 	{ "mm_vmscan_direct_reclaim_end", reclaim_ends },
 	{ "mm_vmscan_memcg_reclaim_begin", reclaim_begins },
-	{ "mm_vmscan_memcg_reclaim_end", reclaim_ends },
+	{ "mm_vmscan_memcg_reclaim_end", memcg_reclaim_ends },
 };
 
 static void find_tracepoint(struct tracepoint *tp, void *data)
@@ -534,7 +604,7 @@ static void end(struct probe *probe)
 /* As long as the kernel leaves a branch on, and for the same reason. */
 #define WATCH_OFF_DELAY	(30 * HZ)
 
-static bool watching, wanted;
+static bool watching;
 
 static void stop_watching(void)
 {
@@ -548,7 +618,7 @@ static void stop_watching(void)
 static void rest_workfn(struct work_struct *work)
 {
 	guard(mutex)(&vmp_control_lock);
-	if (!wanted)
+	if (vmp_all_stock())
 		stop_watching();
 }
 
@@ -566,7 +636,6 @@ int vmp_guard_want(bool want)
 	int err;
 
 	lockdep_assert_held(&vmp_control_lock);
-	wanted = want;
 	if (!want && watching)
 		mod_delayed_work(system_long_wq, &rest_work, WATCH_OFF_DELAY);
 	if (!want || watching)
@@ -609,6 +678,8 @@ void vmp_guard_changed(struct vmp_entry *entry)
 	scoped_guard(raw_spinlock, &guard->lock) {
 		pass_time(guard, now_ms());
 		guard->in_force = !stock;
+		if (stock)
+			WRITE_ONCE(guard->asked, 0);
 		if (!stock && memcmp(&entry->tried, settings, sizeof(*settings)))
 			forget(guard);
 	}
@@ -628,7 +699,7 @@ static void teardown_workfn(struct work_struct *work)
 {
 	/* for want of memory: the bypass holds meanwhile */
 	if (vmp_control_teardown())
-		mod_delayed_work(system_wq, &teardown_work, HZ);
+		mod_delayed_work(system_long_wq, &teardown_work, HZ);
 }
 
 static const char *const state_names[] = { "armed", "tripped", "off" };
@@ -792,6 +863,7 @@ int vmp_guard_init(struct vmp_entry *machine)
 	unsigned int i;
 	int err;
 
+	ask_psi();
 	vmp_guard_init_entry(machine);
 	machine->guard.before = since_boot();
 	find(&victim_probe);

@@ -22,7 +22,7 @@ enum vmp_cause {
 /* Direct reclaims of a window that it takes to tell a share of them. */
 #define VMP_GUARD_WAITS		8
 /* Passes with a longer pause between them don't go on. */
-#define VMP_GUARD_PAUSE_MS	1000
+#define VMP_GUARD_PAUSE		HZ
 
 /**
  * struct vmp_kills - tasks killed for want of memory
@@ -50,12 +50,12 @@ struct vmp_window {
 
 /**
  * struct vmp_stall - fruitless passes in a row
- * @began: the first of them, in ms; 0: the last pass was not
+ * @began: the first of them, in jiffies; 0: the last pass was not
  * @last: the last of them
  */
 struct vmp_stall {
-	u64 began;
-	u64 last;
+	unsigned long began;
+	unsigned long last;
 };
 
 #define VMP_REASON_MAX	320
@@ -65,7 +65,7 @@ struct vmp_stall {
  * @tripped: their policies act stock since then, until it is cleared
  * @told: @reason is complete
  * @reason: why it has tripped
- * @asked: when a policy last decided something, in jiffies
+ * @asked: when a policy last decided something, in jiffies; 0: not since all were stock
  * @lock: protects what follows
  * @before: kills under stock
  * @now: those under the policies in force, or that were in force last

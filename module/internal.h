@@ -421,7 +421,7 @@ void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup
 bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills *before);
 bool vmp_guard_kills(const struct vmp_kills *now, const struct vmp_kills *before,
 		     const struct vmp_settings *settings);
-u64 vmp_guard_stalls(struct vmp_stall *stall, u64 now);
+unsigned long vmp_guard_stalls(struct vmp_stall *stall, unsigned long now);
 void vmp_guard_window(struct vmp_window *window, u64 now, unsigned int seconds);
 bool vmp_guard_waits(const struct vmp_window *window);
 int vmp_guard_want(bool want);
@@ -446,6 +446,7 @@ const struct vmp_set *vmp_set_now(void);
 u32 vmp_set_number(void);
 int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new);
 int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value);
+bool vmp_all_stock(void);
 int vmp_control_teardown(void);
 int vmp_control_clear(struct vmp_entry *entry);
 int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg);
@@ -465,13 +466,13 @@ void vmp_cgroups_create(struct dentry *root);
 void vmp_cgroups_exit(void);
 void vmp_cgroups_changed(void);
 
-/* The current task's memcg, for an RCU read-side section. */
-static inline struct mem_cgroup *vmp_own_memcg(void)
+/* A task's memcg, for an RCU read-side section. */
+static inline struct mem_cgroup *vmp_memcg_of(struct task_struct *task)
 {
-	return mem_cgroup_from_task(current);
+	return mem_cgroup_from_task(task);
 }
 #else
-static inline struct mem_cgroup *vmp_own_memcg(void)
+static inline struct mem_cgroup *vmp_memcg_of(struct task_struct *task)
 {
 	return NULL;
 }

@@ -253,8 +253,6 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 	enum vmp_scan scan = rule->settings.policy[VMP_POINT_SCAN];
 	struct vmp_decision decision;
 
-	if (pass->last == VMSCAN_STOCK)
-		vmp_guard_pass_begins();
 	if (!vmp_scan_walks(scan, rule->settings.policy[VMP_POINT_AGING], vmp_traits()))
 		return VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
 

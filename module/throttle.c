@@ -192,7 +192,7 @@ static void throttled(void *data, int nid, int usec_timeout, int usec_delayed,
 		return;
 
 	guard(rcu)();
-	memcg = vmp_own_memcg();
+	memcg = vmp_memcg_of(current);
 	rule = vmp_rule_now(memcg, &set);
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_EVENTS + reason], 1);
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_TIME + reason], usec_delayed);

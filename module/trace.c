@@ -124,7 +124,7 @@ static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 	struct vmp_where where;
 
 	guard(rcu)();
-	memcg = vmp_own_memcg();
+	memcg = vmp_memcg_of(current);
 	rule = vmp_rule_now(memcg, &set);
 	where = throttled_where(rule, set, memcg, pgdat->node_id);
 	trace_throttle_begin(&where, vmp_begin_id(VMP_SPAN_THROTTLE), reason);

@@ -40,7 +40,7 @@ static void end_trial(struct vmp_entry *entry)
 		vmp_set_stock(&trial->before, vmp_traits());
 	err = vmp_change_all(entry, &trial->before);
 	if (err && err != -ENOENT) {
-		mod_delayed_work(system_wq, &trial->work, HZ);
+		mod_delayed_work(system_long_wq, &trial->work, HZ);
 		return;
 	}
 	trial->state = VMP_TRIAL_NONE;
@@ -54,7 +54,9 @@ static void trial_workfn(struct work_struct *work)
 	struct vmp_entry *entry = container_of(work, struct vmp_entry, trial.work.work);
 
 	guard(mutex)(&vmp_control_lock);
-	end_trial(entry);
+	/* While it waited for the lock there may have come another one, or more time. */
+	if (entry->trial.state != VMP_TRIAL_RUNS || time_after_eq(jiffies, entry->trial.ends))
+		end_trial(entry);
 }
 
 static int trial_show(struct seq_file *m, void *v)
@@ -104,7 +106,7 @@ static int begin_trial(struct vmp_entry *entry, struct file *file, unsigned int 
 	}
 	trial->remove = remove;
 	trial->ends = jiffies + seconds * HZ;
-	mod_delayed_work(system_wq, &trial->work, seconds * HZ);
+	mod_delayed_work(system_long_wq, &trial->work, seconds * HZ);
 
 	return 0;
 }

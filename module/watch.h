@@ -12,19 +12,20 @@
  * @rule: the rule that it decides by
  * @memcg: the memory cgroup that it decides about
  * @point: its point
- * @began: CPU time of the task when it was called
+ * @at: when it was called, in jiffies
+ * @began: CPU time of the task then
  */
 struct vmp_watch {
 	const struct vmp_rule *rule;
 	struct mem_cgroup *memcg;
 	enum vmp_point_id point;
+	unsigned long at;
 	u64 began;
 };
 
 /* guard.c */
 void vmp_guard_took(const struct vmp_watch *watch, u64 ns);
 void vmp_guard_clamped(const struct vmp_watch *watch, u64 answer);
-void vmp_guard_pass_begins(void);
 void vmp_guard_fruitless(const struct vmp_rule *rule, const struct vmscan_pass *pass);
 
 static inline struct vmp_watch vmp_watch_begin(const struct vmp_rule *rule,
@@ -37,7 +38,7 @@ static inline struct vmp_watch vmp_watch_begin(const struct vmp_rule *rule,
 		WRITE_ONCE(rule->guard->asked, now);
 
 	return (struct vmp_watch) {
-		.rule = rule, .memcg = memcg, .point = point, .began = vmp_runtime(),
+		.rule = rule, .memcg = memcg, .point = point, .at = now, .began = vmp_runtime(),
 	};
 }
 
@@ -63,13 +64,17 @@ static inline void vmp_watch_answer(const struct vmp_watch *watch, u64 answer, b
 		vmp_guard_clamped(watch, answer);
 }
 
-/* A pass has ended that policies have made. */
+/*
+ * A pass has ended that policies have made. The machine's settings are judged by reclaim for the
+ * machine: a cgroup above its limit may have nothing to give, and others are well.
+ */
 static inline void vmp_watch_pass(const struct vmp_rule *rule, const struct vmscan_pass *pass)
 {
 	if (pass->nr_reclaimed) {
 		if (READ_ONCE(rule->guard->stall.began))
 			WRITE_ONCE(rule->guard->stall.began, 0);
-	} else if (unlikely(pass->priority <= VMSCAN_LIVE_PRIORITY && pass->begin_size)) {
+	} else if (unlikely(pass->priority <= VMSCAN_LIVE_PRIORITY && pass->begin_size) &&
+		   (pass->root_reclaim || rule->cgroup)) {
 		vmp_guard_fruitless(rule, pass);
 	}
 }

@@ -91,8 +91,6 @@ unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 	const struct vmp_rule *rule = vmp_rule(evicted);
 	unsigned int flags = 0;
 
-	if (!evicted->ops->next_step)
-		vmp_guard_pass_begins();
 	CLASS(vmp_watch, watch)(rule, evicted->memcg, VMP_POINT_WRITEBACK);
 	if (feedback(rule))
 		flags = vmp_writeback_decide(evicted->nr_taken, evicted->stat,

@@ -97,6 +97,9 @@ writes_beyond() {
 	((written > pages))
 }
 
+# follows: has stock had to follow again and again since?
+follows() { (($(counter scan stock_followed) > followed + 20)); }
+
 # kill_one: a task that needs more memory than there is.
 kill_one() { in_memcg tail /dev/zero >/dev/null 2>&1 || true; }
 
@@ -159,6 +162,18 @@ callback)
 	is_kept
 	;;
 stall)
+	# A cgroup without settings of its own is reclaimed in vain: that says nothing of the machine.
+	echo "$id" >"$POLICY/cgroups/remove"
+	echo 1000 >"$POLICY/guard/stall"
+	followed=$(counter scan stock_followed)
+	echo budget >"$POLICY/scan/policy"
+	wait_until follows || fail "no pass is in vain"
+	pause 3
+	followed=$(counter scan stock_followed)
+	wait_until follows || fail "passes don't go on"
+	echo stock >"$POLICY/scan/policy"
+	armed "$POLICY" || fail "the machine's guard has tripped: $(<"$POLICY/guard/reason")"
+	echo "$id" >"$POLICY/cgroups/add"
 	echo 2000 >"$own/guard/stall"
 	echo budget >"$own/scan/policy"
 	has_tripped "stall point=scan policies=scan=budget "
@@ -196,6 +211,14 @@ oom)
 	echo batch >"$own/flush/policy"
 	kill_one
 	! tripped || fail "it trips for a kill like those before: $(<"$own/guard/reason")"
+	# A whole cgroup that goes is one kill.
+	echo 1 >"$VMP_MEMCG/memory.oom.group"
+	for _ in {1..30}; do
+		in_memcg sleep 1h &
+	done
+	kill_one
+	echo 0 >"$VMP_MEMCG/memory.oom.group"
+	! tripped || fail "it trips for a cgroup's kill: $(<"$own/guard/reason")"
 	echo 1 >"$own/guard/strict"
 	kill_one
 	has_tripped "oom : an OOM kill: "

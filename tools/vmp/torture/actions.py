@@ -98,12 +98,22 @@ def profile(place: Place, rng: random.Random) -> bool:
     return write(path, value_for(read(path), rng))
 
 
+HOLD = 2  # seconds
+held = [0.0]  # when that ended last
+
+
 def hold(place: Place, rng: random.Random) -> bool:
-    """Put policies in force and leave all settings alone, for what takes longer to go wrong."""
-    chosen, seconds = rng.choice(("recommended", "max", "max")), rng.random() * 4
+    """Put policies in force, and leave settings alone as long as they have changed by now.
+
+    What takes longer to go wrong has to have that time.
+    """
+    chosen = rng.choice(("recommended", "max", "max"))
+    if time.monotonic() < held[0] + HOLD:
+        return False
     for name, value in (("guard/clear", "1"), ("bypass", "0"), ("profile", chosen)):
         write(place.policy / name, value)
-    time.sleep(seconds)
+    time.sleep(HOLD)
+    held[0] = time.monotonic()
     return True
 
 
@@ -355,10 +365,10 @@ def operation(weight: int = 1, lacks: Callable[[Place], str] = lambda _: "") -> 
 
 NO_FAULTS = "CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS"
 ACTIONS = {
-    "write": Action("settings", write_setting, weight=2000),
-    "fuzz": Action("settings", fuzz, weight=200),
-    "profile": Action("settings", profile, weight=500),
-    "hold": Action("settings", hold),
+    "write": Action("settings", write_setting, weight=20),
+    "fuzz": Action("settings", fuzz, weight=2),
+    "profile": Action("settings", profile, weight=5),
+    "hold": Action("settings", hold, weight=4),
     "settings-add": Action("cgroups", add_settings, weight=2),
     "settings-remove": Action("cgroups", remove_settings),
     "cgroup-make": Action("cgroups", make_cgroup, weight=2),
