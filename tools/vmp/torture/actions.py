@@ -108,9 +108,11 @@ def hold(place: Place, rng: random.Random) -> bool:
     What takes longer to go wrong has to have that time.
     """
     chosen = rng.choice(("recommended", "max", "max"))
+    guard = rng.choice(("off", "armed"))  # tasks are killed all the time
     if time.monotonic() < held[0] + HOLD:
         return False
-    for name, value in (("guard/clear", "1"), ("bypass", "0"), ("profile", chosen)):
+    values = {"guard/state": guard, "guard/clear": "1", "bypass": "0", "profile": chosen}
+    for name, value in values.items():
         write(place.policy / name, value)
     time.sleep(HOLD)
     held[0] = time.monotonic()
