@@ -7,8 +7,8 @@
 #include "../module/internal.h"
 
 /*
- * The probabilities are those of the binomial distribution, worked out with fractions: 1 in so many.
- * In brackets is what is asked for after so many kills.
+ * The probabilities are those of the binomial distribution, worked out with fractions: 1 in so
+ * many. In brackets is what is asked for after so many kills.
  */
 static const struct chance_case {
 	struct vmp_kills now, before;
