@@ -444,14 +444,15 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    reasons = iter(["", "", "cause=oom", *[""] * 17])
+    # Asked before and after each slice.
+    reasons = itertools.chain([""] * 5, ["cause=oom"], itertools.repeat(""))
     cleared = []
     control: Any = vars(command)["Control"](tmp_path)
     monkeypatch.setattr(control, "tripped", lambda: next(reasons))
     monkeypatch.setattr(control, "clear", lambda: cleared.append(1))
     assert run_ab(20, Failure("")) == 0
     out, said = capsys.readouterr()
-    assert " is void, the guard tripped: cause=oom" in said
+    assert "ab: the guard tripped: cause=oom" in said
     assert "1 void slice is left out, with the neighbour of each: the guard tripped." in out
     assert cleared == [1]
     kept = file.load_run(tmp_path / "r.json")

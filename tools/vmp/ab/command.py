@@ -310,15 +310,18 @@ class Run:
         times, total, lost = self.stalls.take()
         return Slice(side, counted | {"stall_total_us": total}, tuple(times), lost)
 
-    def unless_tripped(self, control: Control, piece: Slice) -> Slice:
-        """Return a slice, void if the guard has tripped; that is armed again then."""
+    def had_tripped(self, control: Control) -> bool:
+        """Tell if the guard has tripped; then arm it again, with what both sides have."""
         reason = control.tripped()
-        if not reason:
-            return piece
-        say(f"a slice of {piece.side} is void, the guard tripped: {reason}")
-        control.clear()
-        control.write(self.common)
-        return replace(piece, void=True)
+        if reason:
+            say(f"the guard tripped: {reason}")
+            control.clear()
+            control.write(self.common)
+        return bool(reason)
+
+    def unless_tripped(self, control: Control, piece: Slice) -> Slice:
+        """Return a slice, void if the guard has tripped."""
+        return replace(piece, void=True) if self.had_tripped(control) else piece
 
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
@@ -326,6 +329,7 @@ class Run:
         Trace events are switched by patching the kernel in many places, the scheduler among them.
         The workload stands still for it: QEMU's emulation does not always survive that under load.
         """
+        self.had_tripped(self.control)
         patches = any(item.name == TRACE for item in side)
         with memcg.frozen() if patches else nullcontext():
             self.control.write(side)
@@ -345,7 +349,7 @@ class Run:
         result = replace(result, lacks=lacks)
         for index, side in enumerate(order, 1):
             self.switch(memcg, sides[side])
-            if index == 1 or side != order[index - 2]:
+            if index == 1 or side != order[index - 2] or result.slices[-1].void:
                 time.sleep(self.plan.settle or 0)
             piece = self.measure_slice(counters, index, side)
             memcg.require_alive()
@@ -356,6 +360,8 @@ class Run:
         order, plan = self.plan.order(), self.plan
         for index in range(0, len(order), 2):
             sides = order[index : index + 2]
+            for twin in twins:
+                self.had_tripped(twin.control)
             begin(twins, sides)
             if plan.settle is None:
                 wait(twins, SETTLED, plan.seconds)
@@ -492,7 +498,9 @@ class Run:
 
 
 def restore(control: Control, before: dict[str, str]) -> None:
-    """Write back the values of before the run."""
+    """Write back the values of before the run; a guard that has tripped would refuse them."""
+    if control.tripped():
+        control.clear()
     control.write([Assignment(name, value) for name, value in before.items()])
 
 

@@ -234,7 +234,7 @@ class Result:
     def undecidable(self) -> str:
         """Say that so few pairs can't decide; '' if they can."""
         needed = slices_needed(len(self.primary), self.settings.twins)
-        if len(self.slices) >= needed:
+        if len(self.whole) >= needed:
             return ""
         return (
             f"{self.pairs} pairs are too few to tell a difference from none in "
