@@ -177,6 +177,7 @@ stall)
 	echo stock >"$POLICY/scan/policy"
 	armed "$POLICY" || fail "the machine's guard has tripped: $(<"$POLICY/guard/reason")"
 	echo "$id" >"$POLICY/cgroups/add"
+	echo stock >"$own/profile"
 	echo 2000 >"$own/guard/stall"
 	echo budget >"$own/scan/policy"
 	has_tripped "stall point=scan policies=scan=budget "
