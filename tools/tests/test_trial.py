@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
+from vmp.control import trial
+from vmp.control.cgroups import Cgroup
 from vmp.control.debugfs import Control
-from vmp.control.trial import Phase, Reading, pressure, progress, table
+from vmp.control.trial import Meter, Phase, Reading, pressure, progress, table
 from vmp.result.model import Result, Settings, Slice
 
 REASON = "cause=clamps when=2026-01-01T00:00:00 point=flush: 17 answers had to be limited"
@@ -81,6 +83,28 @@ def test_the_table() -> None:
     assert cells["flushes a second, of all"] == ["-", "-"]
     assert cells["OOM kills"] == ["2", "0"]
     assert progress("during", Phase("during", first, last), 5).endswith("PSI some 5 %, 2 OOM kills")
+
+
+REFAULTS = "workingset_refault_anon 5\nworkingset_refault_file 6\n"
+STEALS = "pgsteal_kswapd 1\npgsteal_direct 2\n"
+
+
+@pytest.mark.parametrize(("of_cgroup", "stolen"), [(False, 70), (True, 900)])
+def test_what_is_measured(
+    root: Path, mount: Path, monkeypatch: pytest.MonkeyPatch, of_cgroup: bool, stolen: int
+) -> None:
+    vmstat = mount / "vmstat"
+    vmstat.write_text(
+        f"nr_tlb_remote_flush 8\n{STEALS}pgsteal_anon 30\npgsteal_file 40\n{REFAULTS}oom_kill 2\n"
+    )
+    monkeypatch.setattr(trial, "VMSTAT", vmstat)
+    (mount / "db" / "memory.stat").write_text(f"pgsteal 900\n{STEALS}{REFAULTS}")
+    (mount / "db" / "memory.events").write_text("oom 9\noom_kill 2\n")
+    control = Control(root)
+    cgroup = Cgroup(control, mount, mount / "db") if of_cgroup else None
+    counted = Meter(control, cgroup).read().counted
+    wanted = {"stolen": stolen, "refaults": 11, "kills": 2, "flushes": 8, "waits": 0}
+    assert wanted.items() <= counted.items()
 
 
 def test_pressure() -> None:

@@ -27,6 +27,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5  # seconds that the module waits longer than this: it is a net
 MOST = 604800  # seconds that the module takes
 REMOTE = "nr_tlb_remote_flush"
+REFAULTS = ("workingset_refault_anon", "workingset_refault_file")
+VMSTAT = Path("/proc/vmstat")
 
 
 class Stopped(Exception):
@@ -96,17 +98,18 @@ class Meter:
             names = ("memory.stat", "memory.events", "memory.pressure")
             reclaim, kills, psi = (self.directory / name for name in names)
             return reclaim, kills, psi
-        return Path("/proc/vmstat"), Path("/proc/vmstat"), Path("/proc/pressure/memory")
+        return VMSTAT, VMSTAT, Path("/proc/pressure/memory")
 
     def read(self) -> Reading:
         """Read all now."""
         reclaim, kills, psi = self.files()
-        vmstat = parse_pairs(Path("/proc/vmstat").read_text(), ("nr_tlb",))
-        found = parse_pairs(reclaim.read_text(), ("pgsteal_", "workingset_refault_"))
-        kind = ("pgsteal_direct", "pgsteal_kswapd", "pgsteal_khugepaged", "pgsteal_proactive")
+        vmstat = parse_pairs(VMSTAT.read_text(), (REMOTE,))
+        # The machine's pgsteal_direct and its like leave out what a cgroup reclaims at its limit.
+        stolen = ("pgsteal",) if self.directory else ("pgsteal_anon", "pgsteal_file")
+        found = parse_pairs(reclaim.read_text(), (*stolen, *REFAULTS))
         counted: dict[str, float] = {
-            "stolen": sum(value for name, value in found.items() if name in kind),
-            "refaults": sum(v for name, v in found.items() if name.startswith("workingset")),
+            "stolen": sum(found.get(name, 0) for name in stolen),
+            "refaults": sum(found.get(name, 0) for name in REFAULTS),
             "kills": parse_pairs(kills.read_text(), ("oom_kill",)).get("oom_kill", 0),
         }
         if REMOTE in vmstat:
