@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a trial says, and what the tools say of a guard that has tripped."""
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,22 @@ def test_a_module_without_trials(vmscanctl: Run) -> None:
     status, _, said = vmscanctl("trial", "--for", "10m", "flush=batch")
     assert status == 1
     assert "this module has no trials" in said
+
+
+def test_a_signal_while_what_is_set_is_read(
+    vmscanctl: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded(root, "[armed] tripped off", "none")
+
+    def stop(*_: object) -> None:
+        trial.on_signal(signal.SIGTERM, None)
+
+    monkeypatch.setattr(Control, "spell_out", stop)
+    status, said, _ = vmscanctl("trial", "--for", "10m", "flush=stock")
+    assert status == 128 + signal.SIGTERM
+    assert "SIGTERM came" in said
+    monkeypatch.setattr(Control, "check", stop)
+    assert vmscanctl("trial", "--for", "10m", "flush=stock") == (143, "", "")
 
 
 def test_the_table() -> None:

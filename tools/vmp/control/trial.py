@@ -39,10 +39,15 @@ class Stopped(Exception):
         self.signum = signum
 
 
-def on_signal(signum: int, _frame: object) -> None:
-    """Leave through the end of the trial, once."""
+def ignore_signals() -> None:
+    """Have nothing interrupt what is left to do."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
+
+
+def on_signal(signum: int, _frame: object) -> None:
+    """Leave through the end of the trial, once."""
+    ignore_signals()
     raise Stopped(signum)
 
 
@@ -239,9 +244,11 @@ def run_phases(
     trial: Trial, held: Lease, control: Control, args: argparse.Namespace, wanted: list[Assignment]
 ) -> str:
     """Measure before, during and after; return why it ended early, '' if it did not."""
-    before = [Assignment(item.name, control.get(item.name)) for item in control.spell_out(wanted)]
     ended = ""
     try:
+        held.last(args.seconds + GRACE)
+        spelt = control.spell_out(wanted)
+        before = [Assignment(item.name, control.get(item.name)) for item in spelt]
         if args.around:
             held.last(args.around + GRACE)
             trial.measure("before", args.around, lambda: False)
@@ -257,6 +264,8 @@ def run_phases(
     except Stopped as stopped:
         trial.signal = stopped.signum
         return f"{stopped} came"
+    finally:
+        ignore_signals()
     return ended
 
 
@@ -286,14 +295,24 @@ def run(args: argparse.Namespace) -> int:
     """Try settings out; the status is 1 if the guard tripped, and 130 or so after a signal."""
     wanted = check(args)
     machine, cgroup = chosen(args)
+    for each in SIGNALS:
+        signal.signal(each, on_signal)
+    try:
+        return try_out(args, wanted, machine, cgroup)
+    except Stopped as stopped:  # before there was anything to tell
+        return 128 + stopped.signum
+
+
+def try_out(
+    args: argparse.Namespace, wanted: list[Assignment], machine: Control, cgroup: Cgroup | None
+) -> int:
+    """Do it, and print what came of it; return the status."""
     if clash := [item.name for item in wanted if item.name == TRACE]:
         raise Usage(f"{clash[0]} is no setting that the module takes back: leave it out")
     with lease(cgroup, machine) as (held, control):
         if reason := control.tripped():
             raise Failure(f"the guard has tripped: run `vmscanctl clear` first; {reason}")
         control.check(wanted)
-        for each in SIGNALS:
-            signal.signal(each, on_signal)
         trial = Trial(Meter(control, cgroup), args.interval)
         ended = run_phases(trial, held, control, args, wanted)
         reason = control.tripped()
