@@ -88,6 +88,22 @@ def test_a_signal_while_what_is_set_is_read(
     assert vmscanctl("trial", "--for", "10m", "flush=stock") == (143, "", "")
 
 
+def test_a_signal_while_a_cgroup_gets_settings(
+    vmscanctl: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded(root, "[armed] tripped off", "none")
+    request = Cgroup.request
+
+    def stop(cgroup: Cgroup, what: str) -> None:
+        request(cgroup, what)
+        if what == "add":
+            trial.on_signal(signal.SIGTERM, None)
+
+    monkeypatch.setattr(Cgroup, "request", stop)
+    assert vmscanctl("--cgroup", "db", "trial", "--for", "10m", "flush=stock") == (143, "", "")
+    assert not list((root / "cgroups").iterdir())
+
+
 def test_the_table() -> None:
     first = Reading(10, {"stolen": 100, "kills": 1, "some_us": 0, "waited_ms": 5})
     last = Reading(20, {"stolen": 1100, "kills": 3, "some_us": 500_000, "waited_ms": 5})

@@ -220,19 +220,22 @@ def lease(cgroup: Cgroup | None, machine: Control) -> Iterator[tuple[Lease, Cont
 
     A cgroup without settings of its own gets some for it.
     """
-    if not cgroup:
-        control, remove = machine, False
-    else:
-        remove = cgroup.holding()[0] != cgroup.path
-        if remove:
-            cgroup.request("add")
-        control = cgroup.own()
+    remove = False
     try:
+        if cgroup and cgroup.holding()[0] != cgroup.path:
+            remove = True  # before it has some: a signal may come in between
+            try:
+                cgroup.request("add")
+            except Failure:
+                remove = False
+                raise
+        control = cgroup.own() if cgroup else machine
         held = Lease(control, remove)
         held.last(GRACE)
     except BaseException:
         if cgroup and remove:
-            cgroup.request("remove")
+            with suppress(Failure):  # it has none
+                cgroup.request("remove")
         raise
     try:
         yield held, control
