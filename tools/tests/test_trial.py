@@ -57,6 +57,8 @@ def test_clear_without_a_trip(vmscanctl: Run, root: Path) -> None:
         (("--for", "8000m", "--around", "999999", "flush=batch"), "a trial takes --for"),
         (("--for", "10m", "flush"), "'flush' is no setting"),
         (("--for", "10m", "trace=1"), "trace is no setting that the module takes back"),
+        (("--for", "10m", "bypass=1"), "bypass is no setting that the module takes back"),
+        (("--for", "10m", "flush=batch,flush.observe=1"), "flush.observe is no setting that"),
         (("flush=batch",), "--for"),
     ],
 )

@@ -18,7 +18,7 @@ from pathlib import Path
 from vmp.common import Command, Failure, Parser, Usage, parse_duration, parse_positive_duration
 from vmp.control.cgroups import Cgroup, chosen, shown
 from vmp.control.counters import parse_pairs
-from vmp.control.debugfs import TRACE, Assignment, Control, KernelLog, parse_assignments
+from vmp.control.debugfs import MACHINES, TRACE, Assignment, Control, KernelLog, parse_assignments
 from vmp.control.show import red
 from vmp.control.watch import throttled
 from vmp.form import number
@@ -29,6 +29,8 @@ MOST = 604800  # seconds that the module takes
 REMOTE = "nr_tlb_remote_flush"
 REFAULTS = ("workingset_refault_anon", "workingset_refault_file")
 VMSTAT = Path("/proc/vmstat")
+# Settings of the machine alone, which the module leaves as they are.
+LEFT = (TRACE, *(name.replace("/", ".") for name in MACHINES))
 
 
 class Stopped(Exception):
@@ -289,9 +291,12 @@ def check(args: argparse.Namespace) -> list[Assignment]:
     if not 1 <= args.seconds <= MOST - GRACE or not args.around <= MOST - GRACE:
         raise Usage("a trial takes --for 1s to 7 days, less five seconds, and --around as much")
     try:
-        return parse_assignments(args.assignments)
+        wanted = parse_assignments(args.assignments)
     except Failure as failure:
         raise Usage(str(failure)) from None
+    if left := [item.name for item in wanted if item.name in LEFT]:
+        raise Usage(f"{left[0]} is no setting that the module takes back: leave it out")
+    return wanted
 
 
 def run(args: argparse.Namespace) -> int:
@@ -310,8 +315,6 @@ def try_out(
     args: argparse.Namespace, wanted: list[Assignment], machine: Control, cgroup: Cgroup | None
 ) -> int:
     """Do it, and print what came of it; return the status."""
-    if clash := [item.name for item in wanted if item.name == TRACE]:
-        raise Usage(f"{clash[0]} is no setting that the module takes back: leave it out")
     with lease(cgroup, machine) as (held, control):
         if reason := control.tripped():
             raise Failure(f"the guard has tripped: run `vmscanctl clear` first; {reason}")
