@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
+from vmp.common import Failure
 from vmp.control import trial
 from vmp.control.cgroups import Cgroup
 from vmp.control.debugfs import Control
@@ -104,6 +105,49 @@ def test_a_signal_while_a_cgroup_gets_settings(
     monkeypatch.setattr(Cgroup, "request", stop)
     assert vmscanctl("--cgroup", "db", "trial", "--for", "10m", "flush=stock") == (143, "", "")
     assert not list((root / "cgroups").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("who", "before"), [((), "vmscanctl"), (("--cgroup", "db"), "vmscanctl --cgroup /db")]
+)
+def test_after_a_trip(vmscanctl: Run, root: Path, who: tuple[str, ...], before: str) -> None:
+    guarded(root, "armed [tripped] off", REASON)
+    status, _, said = vmscanctl(*who, "trial", "--for", "1s", "flush=batch")
+    assert status == 1
+    assert said == f"vmscanctl: the guard has tripped: run `{before} clear` first; {REASON}\n"
+    assert not list((root / "cgroups").iterdir())
+
+
+def test_a_trip(vmscanctl: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guarded(root, "[armed] tripped off", "none")
+    reasons = iter(("", REASON))  # at first, and at the end
+    monkeypatch.setattr(trial, "run_phases", lambda *_: "the guard tripped")
+    monkeypatch.setattr(Control, "tripped", lambda _: next(reasons))
+    status, said, advice = vmscanctl("--cgroup", "db", "trial", "--for", "1s", "flush=stock")
+    assert status == 1
+    assert "ended, the guard tripped; policies are stock, all else is as before" in said
+    assert advice == (
+        "`vmscanctl --cgroup /db clear` arms it again, and leaves policies stock. "
+        "/db keeps settings of its own until `vmscanctl --cgroup /db reset`.\n"
+    )
+
+
+def test_wrong_settings(vmscanctl: Run, root: Path) -> None:
+    guarded(root, "[armed] tripped off", "none")
+    status, _, said = vmscanctl("trial", "--for", "10s", "--around", "0", "flush=bach")
+    assert status == 1
+    assert said.startswith("vmscanctl: flush cannot be 'bach'")
+
+
+def test_a_refused_value(vmscanctl: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guarded(root, "[armed] tripped off", "none")
+
+    def refuse(_control: Control, _assignments: object, kept: bool = True) -> None:
+        raise Failure(f"refused, {kept=}")
+
+    monkeypatch.setattr(Control, "write", refuse)
+    status, _, said = vmscanctl("trial", "--for", "10s", "--around", "0", "flush=stock")
+    assert (status, said) == (1, "vmscanctl: refused, kept=False\n")
 
 
 def test_the_table() -> None:

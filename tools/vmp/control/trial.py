@@ -58,7 +58,7 @@ class Lease:
 
     def __init__(self, control: Control, remove: bool) -> None:
         """Open the file; with `remove` the cgroup's settings go at the end."""
-        self.word = " remove" if remove else ""
+        self.remove = remove
         try:
             self.fd = os.open(control.root / "trial", os.O_RDWR)
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class Lease:
         """Have it last so long from now on; 0: end it."""
         with KernelLog() as log:
             try:
-                os.write(self.fd, f"{round(seconds)}{self.word}".encode())
+                os.write(self.fd, f"{round(seconds)}{' remove' * self.remove}".encode())
             except OSError as error:
                 raise Failure(f"no trial: {log.said() or error.strerror}") from None
 
@@ -216,6 +216,11 @@ class Trial:
         return True
 
 
+def command_for(cgroup: Cgroup | None) -> str:
+    """Return what a command line about these settings begins with."""
+    return f"vmscanctl --cgroup {shown(cgroup.path)}" if cgroup else "vmscanctl"
+
+
 @contextmanager
 def lease(cgroup: Cgroup | None, machine: Control) -> Iterator[tuple[Lease, Control]]:
     """Return a trial that has not begun, and the settings that it is of; it ends with the context.
@@ -232,6 +237,10 @@ def lease(cgroup: Cgroup | None, machine: Control) -> Iterator[tuple[Lease, Cont
                 remove = False
                 raise
         control = cgroup.own() if cgroup else machine
+        if reason := control.tripped():
+            raise Failure(
+                f"the guard has tripped: run `{command_for(cgroup)} clear` first; {reason}"
+            )
         held = Lease(control, remove)
         held.last(GRACE)
     except BaseException:
@@ -258,13 +267,13 @@ def run_phases(
             held.last(args.around + GRACE)
             trial.measure("before", args.around, lambda: False)
         held.last(args.seconds + GRACE)
-        control.write(wanted)
+        control.write(wanted, kept=False)
         if not trial.measure("during", args.seconds, lambda: bool(control.tripped())):
             ended = "the guard tripped"
         if args.around:
             if not ended:
                 held.last(args.around + GRACE)
-                control.write(before)
+                control.write(before, kept=False)
             trial.measure("after", args.around, lambda: False)
     except Stopped as stopped:
         trial.signal = stopped.signum
@@ -316,19 +325,25 @@ def try_out(
 ) -> int:
     """Do it, and print what came of it; return the status."""
     with lease(cgroup, machine) as (held, control):
-        if reason := control.tripped():
-            raise Failure(f"the guard has tripped: run `vmscanctl clear` first; {reason}")
         control.check(wanted)
         trial = Trial(Meter(control, cgroup), args.interval)
         ended = run_phases(trial, held, control, args, wanted)
         reason = control.tripped()
     whose = shown(cgroup.path) if cgroup else "the machine"
+    back = (
+        "policies are stock, all else is as before"
+        if reason
+        else "what was set before is set again"
+    )
     print(f"\n{whose}, {','.join(map(str, wanted))}: {'ended, ' + ended if ended else 'done'}; "
-          "what was set before is set again")  # fmt: skip
+          f"{back}")  # fmt: skip
     print(*table(trial.phases), sep="\n")
     print(red(f"The guard tripped: {reason}") if reason else "The guard did not trip.")
     if reason:
-        print("Policies are stock there until `vmscanctl clear`.", file=sys.stderr)
+        again = command_for(cgroup)
+        print(f"`{again} clear` arms it again, and leaves policies stock."
+              + f" {whose} keeps settings of its own until `{again} reset`." * held.remove,
+              file=sys.stderr)  # fmt: skip
         return 1
     return 128 + stopped if (stopped := trial.signal) else 0
 
