@@ -267,7 +267,7 @@ def refusal(error: OSError) -> str:
     if error.errno == errno.ERANGE:
         return "the number is out of the range that the kernel log names"
     if error.errno == errno.EBUSY:
-        return "the guard has tripped: run `vmscanctl clear` first"
+        return "the guard of these settings has tripped: clear it first"
     if error.errno == errno.EINVAL:
         return "the value is not one that the kernel log names as allowed"
     return (error.strerror or str(error)).lower()

@@ -18,7 +18,7 @@ from pathlib import Path
 from vmp.common import Command, Failure, Parser, Usage, parse_duration, parse_positive_duration
 from vmp.control.cgroups import Cgroup, chosen, shown
 from vmp.control.counters import parse_pairs
-from vmp.control.debugfs import TRACE, Assignment, Control, KernelLog, parse_assignments
+from vmp.control.debugfs import MACHINES, TRACE, Assignment, Control, KernelLog, parse_assignments
 from vmp.control.show import red
 from vmp.control.watch import throttled
 from vmp.form import number
@@ -27,6 +27,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5  # seconds that the module waits longer than this: it is a net
 MOST = 604800  # seconds that the module takes
 REMOTE = "nr_tlb_remote_flush"
+REFAULTS = ("workingset_refault_anon", "workingset_refault_file")
+VMSTAT = Path("/proc/vmstat")
+# Settings of the machine alone, which the module leaves as they are.
+LEFT = (TRACE, *(name.replace("/", ".") for name in MACHINES))
 
 
 class Stopped(Exception):
@@ -37,10 +41,15 @@ class Stopped(Exception):
         self.signum = signum
 
 
-def on_signal(signum: int, _frame: object) -> None:
-    """Leave through the end of the trial, once."""
+def ignore_signals() -> None:
+    """Have nothing interrupt what is left to do."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
+
+
+def on_signal(signum: int, _frame: object) -> None:
+    """Leave through the end of the trial, once."""
+    ignore_signals()
     raise Stopped(signum)
 
 
@@ -49,7 +58,7 @@ class Lease:
 
     def __init__(self, control: Control, remove: bool) -> None:
         """Open the file; with `remove` the cgroup's settings go at the end."""
-        self.word = " remove" if remove else ""
+        self.remove = remove
         try:
             self.fd = os.open(control.root / "trial", os.O_RDWR)
         except FileNotFoundError:
@@ -59,7 +68,7 @@ class Lease:
         """Have it last so long from now on; 0: end it."""
         with KernelLog() as log:
             try:
-                os.write(self.fd, f"{round(seconds)}{self.word}".encode())
+                os.write(self.fd, f"{round(seconds)}{' remove' * self.remove}".encode())
             except OSError as error:
                 raise Failure(f"no trial: {log.said() or error.strerror}") from None
 
@@ -96,17 +105,18 @@ class Meter:
             names = ("memory.stat", "memory.events", "memory.pressure")
             reclaim, kills, psi = (self.directory / name for name in names)
             return reclaim, kills, psi
-        return Path("/proc/vmstat"), Path("/proc/vmstat"), Path("/proc/pressure/memory")
+        return VMSTAT, VMSTAT, Path("/proc/pressure/memory")
 
     def read(self) -> Reading:
         """Read all now."""
         reclaim, kills, psi = self.files()
-        vmstat = parse_pairs(Path("/proc/vmstat").read_text(), ("nr_tlb",))
-        found = parse_pairs(reclaim.read_text(), ("pgsteal_", "workingset_refault_"))
-        kind = ("pgsteal_direct", "pgsteal_kswapd", "pgsteal_khugepaged", "pgsteal_proactive")
+        vmstat = parse_pairs(VMSTAT.read_text(), (REMOTE,))
+        # The machine's pgsteal_direct and its like leave out what a cgroup reclaims at its limit.
+        stolen = ("pgsteal",) if self.directory else ("pgsteal_anon", "pgsteal_file")
+        found = parse_pairs(reclaim.read_text(), (*stolen, *REFAULTS))
         counted: dict[str, float] = {
-            "stolen": sum(value for name, value in found.items() if name in kind),
-            "refaults": sum(v for name, v in found.items() if name.startswith("workingset")),
+            "stolen": sum(found.get(name, 0) for name in stolen),
+            "refaults": sum(found.get(name, 0) for name in REFAULTS),
             "kills": parse_pairs(kills.read_text(), ("oom_kill",)).get("oom_kill", 0),
         }
         if REMOTE in vmstat:
@@ -206,25 +216,37 @@ class Trial:
         return True
 
 
+def command_for(cgroup: Cgroup | None) -> str:
+    """Return what a command line about these settings begins with."""
+    return f"vmscanctl --cgroup {shown(cgroup.path)}" if cgroup else "vmscanctl"
+
+
 @contextmanager
 def lease(cgroup: Cgroup | None, machine: Control) -> Iterator[tuple[Lease, Control]]:
     """Return a trial that has not begun, and the settings that it is of; it ends with the context.
 
     A cgroup without settings of its own gets some for it.
     """
-    if not cgroup:
-        control, remove = machine, False
-    else:
-        remove = cgroup.holding()[0] != cgroup.path
-        if remove:
-            cgroup.request("add")
-        control = cgroup.own()
+    remove = False
     try:
+        if cgroup and cgroup.holding()[0] != cgroup.path:
+            remove = True  # before it has some: a signal may come in between
+            try:
+                cgroup.request("add")
+            except Failure:
+                remove = False
+                raise
+        control = cgroup.own() if cgroup else machine
+        if reason := control.tripped():
+            raise Failure(
+                f"the guard has tripped: run `{command_for(cgroup)} clear` first; {reason}"
+            )
         held = Lease(control, remove)
         held.last(GRACE)
     except BaseException:
         if cgroup and remove:
-            cgroup.request("remove")
+            with suppress(Failure):  # it has none
+                cgroup.request("remove")
         raise
     try:
         yield held, control
@@ -236,24 +258,28 @@ def run_phases(
     trial: Trial, held: Lease, control: Control, args: argparse.Namespace, wanted: list[Assignment]
 ) -> str:
     """Measure before, during and after; return why it ended early, '' if it did not."""
-    before = [Assignment(item.name, control.get(item.name)) for item in control.spell_out(wanted)]
     ended = ""
     try:
+        held.last(args.seconds + GRACE)
+        spelt = control.spell_out(wanted)
+        before = [Assignment(item.name, control.get(item.name)) for item in spelt]
         if args.around:
             held.last(args.around + GRACE)
             trial.measure("before", args.around, lambda: False)
         held.last(args.seconds + GRACE)
-        control.write(wanted)
+        control.write(wanted, kept=False)
         if not trial.measure("during", args.seconds, lambda: bool(control.tripped())):
             ended = "the guard tripped"
         if args.around:
             if not ended:
                 held.last(args.around + GRACE)
-                control.write(before)
+                control.write(before, kept=False)
             trial.measure("after", args.around, lambda: False)
     except Stopped as stopped:
         trial.signal = stopped.signum
         return f"{stopped} came"
+    finally:
+        ignore_signals()
     return ended
 
 
@@ -274,33 +300,50 @@ def check(args: argparse.Namespace) -> list[Assignment]:
     if not 1 <= args.seconds <= MOST - GRACE or not args.around <= MOST - GRACE:
         raise Usage("a trial takes --for 1s to 7 days, less five seconds, and --around as much")
     try:
-        return parse_assignments(args.assignments)
+        wanted = parse_assignments(args.assignments)
     except Failure as failure:
         raise Usage(str(failure)) from None
+    if left := [item.name for item in wanted if item.name in LEFT]:
+        raise Usage(f"{left[0]} is no setting that the module takes back: leave it out")
+    return wanted
 
 
 def run(args: argparse.Namespace) -> int:
     """Try settings out; the status is 1 if the guard tripped, and 130 or so after a signal."""
     wanted = check(args)
     machine, cgroup = chosen(args)
-    if clash := [item.name for item in wanted if item.name == TRACE]:
-        raise Usage(f"{clash[0]} is no setting that the module takes back: leave it out")
+    for each in SIGNALS:
+        signal.signal(each, on_signal)
+    try:
+        return try_out(args, wanted, machine, cgroup)
+    except Stopped as stopped:  # before there was anything to tell
+        return 128 + stopped.signum
+
+
+def try_out(
+    args: argparse.Namespace, wanted: list[Assignment], machine: Control, cgroup: Cgroup | None
+) -> int:
+    """Do it, and print what came of it; return the status."""
     with lease(cgroup, machine) as (held, control):
-        if reason := control.tripped():
-            raise Failure(f"the guard has tripped: run `vmscanctl clear` first; {reason}")
         control.check(wanted)
-        for each in SIGNALS:
-            signal.signal(each, on_signal)
         trial = Trial(Meter(control, cgroup), args.interval)
         ended = run_phases(trial, held, control, args, wanted)
         reason = control.tripped()
     whose = shown(cgroup.path) if cgroup else "the machine"
+    back = (
+        "policies are stock, all else is as before"
+        if reason
+        else "what was set before is set again"
+    )
     print(f"\n{whose}, {','.join(map(str, wanted))}: {'ended, ' + ended if ended else 'done'}; "
-          "what was set before is set again")  # fmt: skip
+          f"{back}")  # fmt: skip
     print(*table(trial.phases), sep="\n")
     print(red(f"The guard tripped: {reason}") if reason else "The guard did not trip.")
     if reason:
-        print("Policies are stock there until `vmscanctl clear`.", file=sys.stderr)
+        again = command_for(cgroup)
+        print(f"`{again} clear` arms it again, and leaves policies stock."
+              + f" {whose} keeps settings of its own until `{again} reset`." * held.remove,
+              file=sys.stderr)  # fmt: skip
         return 1
     return 128 + stopped if (stopped := trial.signal) else 0
 
