@@ -341,15 +341,6 @@ def test_a_failed_run_is_reduced(
     assert len(logs) == len(set(logs)) > 4
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["--here --kernel 6.12", "--here --reduce", "--here --numa 2", "--module /", "--actions x"],
-)
-def test_options_that_do_not_go_together(words: str) -> None:
-    with pytest.raises(Usage):
-        command.torture(parsed(*words.split()))
-
-
 DESCRIBED = REPO / "tools/syzkaller/vmscan_policy.txt"
 ROOT = "/sys/kernel/debug/vmscan_policy/"
 

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The torture command: a guest, or this machine, in which everything happens at once."""
+"""The torture command: a guest in which everything happens at once."""
 
 import argparse
-import os
 import re
 import shlex
-import subprocess
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, Words, run
+from vmp.common import OUT, Command, Failure, Parser, Words
 from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
@@ -38,9 +35,6 @@ def arguments(parser: Parser) -> None:
     add("--kernel", metavar="V", help=KERNEL_HELP)
     add("--debug", action="store_true", help="use the kernel with sanitizers and lock checking")
     add("--numa", choices=("1", "2", "4"), default="1", help="nodes of the guest (default: 1)")
-    add("--here", action="store_true",
-        help="torture this machine, not a guest: it may crash, and lose data")  # fmt: skip
-    add("--module", type=Path, metavar="DIR", help="with --here: where vmscan_policy.ko is")
 
 
 @dataclass(frozen=True)
@@ -88,32 +82,6 @@ def judged(status: int, text: str, log: Path) -> Run:
     return Run(bool(status), f"{said}\n{tail(text)}" if status else said, log)
 
 
-def environment_here(args: argparse.Namespace) -> Mapping[str, str]:
-    """Return the environment of a run on this machine; compiles the checkers."""
-    if os.geteuid():
-        raise Failure("only root can do this: run it as root or with sudo")
-    module = args.module or (Path(os.environ.get("VMP_MODULE_DIR") or "."))
-    if not (module / "vmscan_policy.ko").exists():
-        raise Usage(f"--module {module}: it holds no vmscan_policy.ko")
-    names = ("torture", "lostwrite", "uffd-move")
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    run(["make", "-C", GUEST, f"OUT={PROGRAMS}", *(f"{PROGRAMS}/{name}" for name in names)],
-        "compiling the checkers")  # fmt: skip
-    return os.environ | {
-        "VMP_MODULE_DIR": str(module.resolve()), "VMP_TEST_BIN": str(PROGRAMS),
-        "VMP_LIMIT": str(int(3 * args.for_ + 1800)),
-        "VMP_TORTURE": words_for(args, chosen(args.actions), args.for_),
-    }  # fmt: skip
-
-
-def here(args: argparse.Namespace) -> int:
-    """Run on this machine."""
-    environment = environment_here(args)
-    print("torture: this machine: CPUs and swap go and come, memory runs short, the module is "
-          "removed; it may crash or lose data", flush=True)  # fmt: skip
-    return subprocess.run([GUEST / "run", TEST], env=environment, cwd=REPO, check=False).returncode
-
-
 def reduced(args: argparse.Namespace, kernel: Path, actions: list[str]) -> list[str]:
     """Return the shortest list of actions that still fails."""
     tries = 0
@@ -139,12 +107,6 @@ def torture(args: argparse.Namespace) -> int:
         for name, action in ACTIONS.items():
             print(f"{name:{width}}  {action.run.__doc__ if action.run else OPERATION}")
         return 0
-    if args.here:
-        if args.kernel or args.debug or args.reduce or args.numa != "1":
-            raise Usage("--here is this machine: leave --kernel, --debug, --numa and --reduce out")
-        return here(args)
-    if args.module:
-        raise Usage("--module is for --here: a guest has a module that is built for it")
     kernel = build_kernel(asked(args.kernel), "debug" if args.debug else "plain")
     OUT.mkdir(exist_ok=True)
     print(f"torture: seed {args.seed}: {args.for_:g} s, then a look at what is left", flush=True)
