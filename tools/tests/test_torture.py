@@ -27,6 +27,7 @@ from vmp.torture.inside import Lane
 from vmp.torture.reduce import reduce
 from vmp.torture.state import left
 
+SEED_LINE = "# torture: seed 7, 100 s, actions cpu,lru\n"
 NUMBER = Form(lowest=1, highest=4096)
 NAMES = Form(("stock", "batch"))
 NOWHERE = place.Place(*(Path("/nonesuch"),) * 5, "")
@@ -276,25 +277,24 @@ def test_values_are_mostly_right() -> None:
 @pytest.mark.parametrize(
     ("status", "text", "failed", "said"),
     [
-        (0, "# torture: seed 1\n# torture: all has held\nok 1 - torture\n", False, "all has held"),
-        (
-            1,
-            "# torture: seed 1\n# torture: wrong data: x\nnot ok 1 - torture\n",
-            True,
-            "wrong data: x",
-        ),
-        (99, "# torture: seed 1\nBUG: KASAN\n", True, "BUG: KASAN"),
+        (0, "# torture: all has held\nok 1 - torture\n", False, "all has held"),
+        (1, "# torture: wrong data: x\nnot ok 1 - torture\n", True, "wrong data: x"),
+        (99, "BUG: KASAN\n", True, "BUG: KASAN"),
     ],
 )
 def test_what_came_of_a_guest(status: int, text: str, failed: bool, said: str) -> None:
-    found = command.judged(status, text, Path("log"))
+    found = command.judged(status, SEED_LINE + text, Path("log"))
     assert found.failed == failed
     assert said in found.said
+    assert found.actions == ["cpu", "lru"]
 
 
-def test_a_guest_in_which_nothing_began() -> None:
-    with pytest.raises(Failure, match="it has not begun: log\nvm: no kernel"):
-        command.judged(125, "vm: no kernel\n", Path("log"))
+@pytest.mark.parametrize(
+    "text", ["vm: no kernel", "# torture: none of these actions can be done here"]
+)
+def test_a_guest_in_which_nothing_began(text: str) -> None:
+    with pytest.raises(Failure, match=f"it has not begun: log\n{text}"):
+        command.judged(125, f"{text}\n", Path("log"))
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -310,7 +310,7 @@ def test_a_lost_guest_is_followed_by_another(
     def vm_once(words: Words, _log: Path) -> tuple[int, str]:
         asked.append(next(str(word) for word in words if "VMP_TORTURE=" in str(word)))
         lost = len(asked) == 1
-        return STALE_BREAKPOINT if lost else 0, "# torture: seed 7\n"
+        return STALE_BREAKPOINT if lost else 0, SEED_LINE
 
     monkeypatch.setattr(command, "vm_once", vm_once)
     monkeypatch.setattr(command, "prepare", lambda _: None)
@@ -326,11 +326,14 @@ def test_a_failed_run_is_reduced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each try in a guest of its own; the command that does the same again is printed."""
-    logs = []
+    logs, tried = [], list[str]()
 
     def in_guests(_: argparse.Namespace, __: Path, actions: list[str], name: str) -> command.Run:
         logs.append(name)
-        return command.Run({"cpu", "lru"} <= set(actions), "torture: a hang", tmp_path / name)
+        done = [action for action in actions if action != "migrate"]  # which is missing there
+        failed = {"cpu", "lru"} <= set(actions)
+        tried.extend(actions if "-try" in name else [])
+        return command.Run(failed, "torture: a hang", tmp_path / name, done)
 
     monkeypatch.setattr(command, "in_guests", in_guests)
     monkeypatch.setattr(command, "build_kernel", lambda *_: tmp_path)
@@ -339,6 +342,7 @@ def test_a_failed_run_is_reduced(
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.endswith("tools/torture --seed 7 --for 120s --kernel 6.12 --actions cpu,lru")
     assert len(logs) == len(set(logs)) > 4
+    assert "migrate" not in tried
 
 
 DESCRIBED = REPO / "tools/syzkaller/vmscan_policy.txt"

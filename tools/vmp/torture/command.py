@@ -22,7 +22,7 @@ OPERATION = "To pages that are checked."
 LEAST = 10  # seconds that are worth a guest
 TRIES = 2  # runs without a failure after which a list of actions is held for harmless
 SAID = re.compile(r"^# (torture: .*)$", re.MULTILINE)
-BEGUN = re.compile(r"^# torture: seed ", re.MULTILINE)
+BEGUN = re.compile(r"^# torture: seed .*, actions (\S+)$", re.MULTILINE)
 
 
 def arguments(parser: Parser) -> None:
@@ -39,11 +39,12 @@ def arguments(parser: Parser) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run: whether it failed, and the lines that say why."""
+    """What came of a run: whether it failed, the lines that say why, and the actions it had."""
 
     failed: bool
     said: str
     log: Path
+    actions: list[str]
 
 
 def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> str:
@@ -70,16 +71,17 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
         print(f"torture: QEMU lost the guest: {log}", flush=True)
         left -= time.monotonic() - began if BEGUN.search(text) else 0
         if left < LEAST:
-            return Run(False, "", log)
+            return Run(False, "", log, actions)
     raise Failure(f"QEMU has lost {GUESTS} guests: {log}")
 
 
 def judged(status: int, text: str, log: Path) -> Run:
     """Return what came of a run by what it has said; raises Failure where it has not begun."""
-    said = "\n".join(SAID.findall(text))
-    if not said:
+    begun, said = BEGUN.search(text), "\n".join(SAID.findall(text))
+    if not begun:
         raise Failure(f"it has not begun: {log}\n{tail(text)}")
-    return Run(bool(status), f"{said}\n{tail(text)}" if status else said, log)
+    said += f"\n{tail(text)}" if status else ""
+    return Run(bool(status), said, log, begun[1].split(","))
 
 
 def reduced(args: argparse.Namespace, kernel: Path, actions: list[str]) -> list[str]:
@@ -116,7 +118,7 @@ def torture(args: argparse.Namespace) -> int:
     if not found.failed:
         return 0
     if args.reduce:
-        actions = reduced(args, kernel, actions)
+        actions = reduced(args, kernel, found.actions)
     again = f"tools/torture --seed {args.seed} --for {args.for_:g}s"
     again += " --debug" if args.debug else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""

@@ -109,13 +109,13 @@ class Torture:
         asked = chosen(arguments.actions)
         missing = {name: reason for name in asked if (reason := KNOWN[name].lacks(place))}
         self.names = [name for name in asked if name not in missing]
+        if not self.names:
+            raise Usage("none of these actions can be done here")
         self.say(f"seed {self.seed}, {self.seconds:g} s, actions {','.join(self.names)}")
         for name, reason in missing.items():
             self.say(f"left out: {name}: this kernel or machine lacks {reason}")
         if LEFT_OUT:
             self.say(f"left out: {', '.join(LEFT_OUT)}: emulated CPUs can't run code with probes")
-        if not self.names:
-            raise Usage("none of these actions can be done here")
         self.checkers = Checkers(place, work, random.Random(f"{self.seed} checkers"))
         known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
         self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
