@@ -8,6 +8,7 @@ import argparse
 import mmap
 import os
 import random
+import signal
 import sys
 import time
 import traceback
@@ -29,6 +30,7 @@ from vmp.torture.state import left, state
 
 HANG = 300  # seconds that nothing takes, however busy the machine
 OFF = 120  # seconds after which branches are off and threads are gone
+KILLED = 10  # seconds after which what was killed is gone, unless it hangs
 LATE = 0.1  # seconds that a lane makes up for
 FAILED_SWAP = "Write-error on swap-device"
 
@@ -48,8 +50,8 @@ class Lane:
         self.pid = os.fork()
         if self.pid:
             return
-        os.nice(-20)  # the checkers take all that there is
         try:
+            os.nice(-20)  # the checkers take all that there is
             self.work(place, pages)
             os._exit(0)
         except BaseException:
@@ -57,11 +59,12 @@ class Lane:
         os._exit(1)
 
     def work(self, place: Place, pages: IO[bytes]) -> None:
-        """Do actions until told to stop."""
+        """Do actions until told to stop, or until who would tell is gone."""
+        parent = os.getppid()
         rng = random.Random(f"{self.seed} {self.name}")
         weights = [KNOWN[name].weight for name in self.known]
         due = time.monotonic()
-        while not self.shared[0]:
+        while not self.shared[0] and os.getppid() == parent:
             number = rng.choices(range(len(self.known)), weights)[0]
             own = random.Random(rng.getrandbits(64))
             pause = own.random() * 2 * LANES[self.name]
@@ -88,6 +91,12 @@ class Lane:
         """Return how many of each action were done, and refused."""
         numbers = self.shared[3:]
         return {name: (numbers[2 * i], numbers[2 * i + 1]) for i, name in enumerate(self.known)}
+
+    def gone(self) -> bool:
+        """Tell if it has ended, or not begun."""
+        if self.pid and os.waitpid(self.pid, os.WNOHANG)[0]:
+            self.pid = 0
+        return not self.pid
 
     def hangs(self) -> str:
         """Return a sentence if an action takes too long."""
@@ -138,15 +147,13 @@ class Torture:
         for lane in self.lanes:
             if hang := lane.hangs():
                 raise Failure(hang)
-            if lane.pid and os.waitpid(lane.pid, os.WNOHANG)[0]:
-                lane.pid = 0
-                if not lane.shared[0]:
-                    raise Failure(f"lane {lane.name} has ended: {read(self.work / lane.name)}")
+            if lane.pid and lane.gone() and not lane.shared[0]:
+                raise Failure(f"lane {lane.name} has ended: {read(self.work / lane.name)}")
 
     def lanes_end(self) -> bool:
         """Tell if no action runs any more."""
         self.watch()
-        return not any(lane.pid for lane in self.lanes)
+        return all(lane.gone() for lane in self.lanes)
 
     def checkers_end(self) -> bool:
         """Tell if no checker runs any more."""
@@ -205,13 +212,12 @@ class Torture:
 
     def put_back(self) -> None:
         """Undo what actions leave in force."""
-        for switch in CPUS.glob("cpu[0-9]*/online"):
-            write(switch, "1")
-        for fault in FAULTS:
-            if fault.exists():
-                write(fault / "probability", "0")
-        for cgroup in (self.place.checked, self.place.tight):
-            write(cgroup / "memory.high", "max")
+        values = dict.fromkeys(CPUS.glob("cpu[0-9]*/online"), "1")
+        values |= {fault / "probability": "0" for fault in FAULTS if fault.exists()}
+        values |= {each / "memory.high": "max" for each in (self.place.checked, self.place.tight)}
+        for path, value in values.items():
+            with suppress(OSError):
+                write(path, value)
         if self.place.swap not in read(Path("/proc/swaps")):
             command("swapon", self.place.swap)
 
@@ -235,15 +241,21 @@ class Torture:
         self.say(f"checked: {', '.join(checked)}")
 
     def abandon(self) -> None:
-        """End what still runs."""
+        """End what still runs, and wait for it, though not for what hangs."""
+        running = [each.process for each in self.checkers.running]
+
+        def ended() -> bool:
+            lanes_end = all(lane.gone() for lane in self.lanes)
+            return lanes_end and all(process.poll() is not None for process in running)
+
         for lane in self.lanes:
-            if lane.pid:
-                with suppress(ProcessLookupError):
-                    os.kill(lane.pid, 9)
-        for checker in self.checkers.running:
-            checker.process.kill()
-        with suppress(OSError):
-            self.put_back()
+            if not lane.gone():
+                os.kill(lane.pid, signal.SIGKILL)
+        for process in running:
+            process.kill()
+        with suppress(Failure):
+            wait_until(ended, "what was killed runs", KILLED)
+        self.put_back()
 
 
 def main() -> int:
@@ -262,7 +274,7 @@ def main() -> int:
         torture = Torture(place, arguments, arguments.work, log)
         try:
             torture.run()
-        except Failure:
+        except BaseException:
             torture.abandon()
             raise
         finally:
