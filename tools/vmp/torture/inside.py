@@ -170,6 +170,7 @@ class Torture:
         self.say(f"the module's srcversion is {version}")
         pages = self.checkers.pages()
         self.checkers.files(Path(checkers.__file__))
+        self.say(f"the lanes start at {time.time():.0f}")  # seconds since 1970
         for lane in self.lanes:
             lane.start(self.place, pages, self.work / lane.name)
         end = time.monotonic() + self.seconds
