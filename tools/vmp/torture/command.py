@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import OUT, Command, Failure, Parser, Words
+from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
 from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
@@ -23,6 +23,7 @@ LEAST = 10  # seconds that are worth a guest: one runs to its end, whatever othe
 TRIES = 2  # runs without a failure after which a list of actions is held for harmless
 SAID = re.compile(r"^# (torture: .*)$", re.MULTILINE)
 LANES_START = re.compile(r"^# torture: the lanes start at (\d+)$", re.MULTILINE)
+SLOW = 10  # a guest's second takes no longer than so many of ours, however busy the machine
 BEGUN = re.compile(r"^# torture: seed .*, actions (\S+)$", re.MULTILINE)
 
 
@@ -51,7 +52,14 @@ class Run:
 def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> str:
     """Return the options for the test."""
     return shlex.join(
-        ["--seed", str(args.seed), "--for", f"{seconds:g}s", "--actions", ",".join(actions)]
+        [
+            "--seed",
+            str(args.seed),
+            "--for",
+            f"{max(1, seconds):.0f}s",
+            "--actions",
+            ",".join(actions),
+        ]
     )
 
 
@@ -65,7 +73,8 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
         environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={limit}",
                        f"VMP_TORTURE={words_for(args, actions, left)}",
                        *([f"VMP_SCALE={DEBUG_SCALE}"] if args.debug else [])]  # fmt: skip
-        words: Words = ["--kernel", kernel, "--disk", "2G:1000", "--numa", args.numa, *PATIENCE]
+        words: Words = ["--kernel", kernel, "--disk", "2G:1000", "--numa", args.numa,
+                        *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip
         status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
         if status != STALE_BREAKPOINT:
             return judged(status, text, log)
@@ -111,7 +120,7 @@ def torture(args: argparse.Namespace) -> int:
         return 0
     kernel = build_kernel(asked(args.kernel), "debug" if args.debug else "plain")
     OUT.mkdir(exist_ok=True)
-    print(f"torture: seed {args.seed}: {args.for_:g} s, then a look at what is left", flush=True)
+    print(f"torture: seed {args.seed}: {args.for_:.0f} s, then a look at what is left", flush=True)
     found = in_guests(args, kernel, actions, str(args.seed))
     print(found.said)
     print(f"torture: log: {found.log}")
@@ -119,7 +128,7 @@ def torture(args: argparse.Namespace) -> int:
         return 0
     if args.reduce:
         actions = reduced(args, kernel, found.actions)
-    again = f"tools/torture --seed {args.seed} --for {args.for_:g}s"
+    again = f"tools/torture --seed {args.seed} --for {max(1, args.for_):.0f}s"
     again += " --debug" if args.debug else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""
     again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"

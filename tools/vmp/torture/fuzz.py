@@ -255,7 +255,7 @@ def main() -> int:
     options(parser)
     parser.add_argument("root", type=Path)
     arguments = parser.parse_args()
-    print(f"fuzz: seed {arguments.seed}, {arguments.for_:g} s", flush=True)
+    print(f"fuzz: seed {arguments.seed}, {arguments.for_:.0f} s", flush=True)
     fuzzer = Fuzzer(arguments.root, random.Random(arguments.seed))
     unknown = [fuzzer.name(path) for path, form in fuzzer.forms.items() if not form.known]
     print(f"fuzz: {len(fuzzer.files)} files, the form of these is not known: {', '.join(unknown)}")

@@ -120,7 +120,7 @@ class Torture:
         self.names = [name for name in asked if name not in missing]
         if not self.names:
             raise Usage("none of these actions can be done here")
-        self.say(f"seed {self.seed}, {self.seconds:g} s, actions {','.join(self.names)}")
+        self.say(f"seed {self.seed}, {self.seconds:.0f} s, actions {','.join(self.names)}")
         for name, reason in missing.items():
             self.say(f"left out: {name}: this kernel or machine lacks {reason}")
         if LEFT_OUT:
@@ -128,7 +128,7 @@ class Torture:
         self.checkers = Checkers(place, work, random.Random(f"{self.seed} checkers"))
         known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
         self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
-        self.lines: list[str] = []
+        self.failed_swap = 0
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -136,8 +136,9 @@ class Torture:
 
     def read_log(self) -> None:
         """Raise Failure if the kernel has logged trouble."""
-        self.lines.extend(self.log.messages())
-        if splat := find_splat(self.lines):
+        lines = list(self.log.messages())
+        self.failed_swap += sum(FAILED_SWAP in line for line in lines)
+        if splat := find_splat(lines):
             raise Failure("the kernel's log shows trouble: " + "\n".join(splat))
 
     def watch(self) -> None:
@@ -232,8 +233,7 @@ class Torture:
         done = (f"{name} {yes}/{no}" for name, (yes, no) in counts.items())
         self.say(f"actions, done/refused: {', '.join(done)}")
         faults = {
-            "failed writes to swap (that the log tells of)":
-                sum(FAILED_SWAP in line for line in self.lines),
+            "failed writes to swap (that the log tells of)": self.failed_swap,
             "failed writes to a disk": counts.get("disk-faults", (0, 0))[0],
             "processes with failed allocations": counts.get("allocation-faults", (0, 0))[0],
         }  # fmt: skip
