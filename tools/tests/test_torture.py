@@ -252,6 +252,17 @@ def test_what_comes_of_a_write(
         found.judge(found.files[0], data, taken, "x")
 
 
+def test_a_wrong_value_that_is_done_at_once(tmp_path: Path) -> None:
+    """Is one that nothing reads afterwards."""
+    found = fuzzer(tmp_path)
+    clear = tmp_path / "clear"
+    found.forms[clear] = Form(lowest=1, highest=1)
+    found.open, found.last = {}, {}
+    found.judge(clear, b"1", 1, "x")
+    with pytest.raises(Failure, match="x: taken, and reads ''"):
+        found.judge(clear, b"2", 1, "x")
+
+
 def test_a_file_that_others_may_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = fuzzer(tmp_path)
     monkeypatch.setattr(fuzz, "DEBUG", tmp_path)

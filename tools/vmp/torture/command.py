@@ -14,7 +14,7 @@ from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
 from vmp.torture.actions import ACTIONS
-from vmp.torture.options import chosen, options
+from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.reduce import reduce
 
 TEST = "torture"
@@ -30,6 +30,7 @@ BEGUN = re.compile(r"^# torture: seed .*, actions (\S+)$", re.MULTILINE)
 def arguments(parser: Parser) -> None:
     """Tell the parser what torture takes."""
     options(parser)
+    add_actions(parser)
     add = parser.add_argument
     add("--list", action="store_true", help="print the actions and what they do, and exit")
     add("--reduce", action="store_true",

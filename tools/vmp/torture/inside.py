@@ -24,7 +24,7 @@ from vmp.guest.log import find_splat
 from vmp.torture import checkers
 from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
 from vmp.torture.checkers import Checkers
-from vmp.torture.options import chosen, options
+from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.place import CPUS, FAULTS, Place, command, read, stacks, wait_until, write
 from vmp.torture.state import left, state
 
@@ -263,6 +263,7 @@ def main() -> int:
     """Torture, and return 0 if all has held."""
     parser = Parser(prog="inside")
     options(parser)
+    add_actions(parser)
     for name in ("policy", "module", "programs", "top", "files", "work"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in ("swap", "faulty-swap", "faulty-disk"):
