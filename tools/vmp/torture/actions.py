@@ -207,8 +207,9 @@ def age(place: Place, rng: random.Random) -> bool:
     for part in read(DEBUG / "lru_gen").split("memcg")[1:]:
         words = part.split()
         if len(words) > 4 and words[1] == wanted:
-            newest = [line.split()[0] for line in part.splitlines()[2:] if line.strip()][-1]
-            return write(DEBUG / "lru_gen", f"+ {words[0]} 0 {newest}")
+            node, *generations = part.split(" node ")[1].strip().splitlines()
+            newest = generations[-1].split()[0]
+            return write(DEBUG / "lru_gen", f"+ {words[0]} {node} {newest}")
     return False
 
 

@@ -131,6 +131,7 @@ def torture(args: argparse.Namespace) -> int:
         actions = reduced(args, kernel, found.actions)
     again = f"tools/torture --seed {args.seed} --for {max(1, args.for_):.0f}s"
     again += " --debug" if args.debug else ""
+    again += f" --numa {args.numa}" if args.numa != "1" else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""
     again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"
     print(f"torture: it has failed; to do the same: {again}", flush=True)
