@@ -11,7 +11,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -54,8 +53,8 @@ class Lane:
             os.nice(-20)  # the checkers take all that there is
             self.work(place, pages)
             os._exit(0)
-        except BaseException:
-            said.write_text(traceback.format_exc())
+        except BaseException as error:
+            said.write_text(f"{self.known[self.shared[2]]}: {error}")
         os._exit(1)
 
     def work(self, place: Place, pages: IO[bytes]) -> None:
