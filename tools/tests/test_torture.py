@@ -359,7 +359,9 @@ def test_a_failed_run_is_reduced(
     monkeypatch.setattr(command, "in_guests", in_guests)
     monkeypatch.setattr(command, "build_kernel", lambda *_: tmp_path)
     monkeypatch.setattr(command, "OUT", tmp_path)
-    assert command.torture(parsed("--seed", "7", "--reduce", "--numa", "2", "--kernel", "6.12")) == 1
+    assert (
+        command.torture(parsed("--seed", "7", "--reduce", "--numa", "2", "--kernel", "6.12")) == 1
+    )
     last = capsys.readouterr().out.splitlines()[-1]
     again = "tools/torture --seed 7 --for 120s --numa 2 --kernel 6.12 --actions cpu,lru"
     assert last.endswith(again)

@@ -390,7 +390,7 @@ ACTIONS = {
     "swap-faults": Action("kernel", swap_faults,
                           lambda place: "" if place.faulty_swap else "dm-flakey"),
     "disk-faults": Action("kernel", disk_faults,
-                          lambda place: "" if place.faulty_disk else "a disk (vm --disk)"),
+                          lambda place: "" if place.faulty_disk else "dm-flakey"),
     "allocation-faults": Action("kernel", allocation_faults, needs(FAULTS[0], NO_FAULTS)),
     "compact": Action("kernel", compact),
     "drop-caches": Action("kernel", drop_caches),

@@ -52,16 +52,8 @@ class Run:
 
 def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> str:
     """Return the options for the test."""
-    return shlex.join(
-        [
-            "--seed",
-            str(args.seed),
-            "--for",
-            f"{max(1, seconds):.0f}s",
-            "--actions",
-            ",".join(actions),
-        ]
-    )
+    time_ = f"{max(1, seconds):.0f}s"
+    return shlex.join(["--seed", str(args.seed), "--for", time_, "--actions", ",".join(actions)])
 
 
 def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: str) -> Run:
@@ -74,7 +66,7 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
         environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={limit}",
                        f"VMP_TORTURE={words_for(args, actions, left)}",
                        *([f"VMP_SCALE={DEBUG_SCALE}"] if args.debug else [])]  # fmt: skip
-        words: Words = ["--kernel", kernel, "--disk", "2G:1000", "--numa", args.numa,
+        words: Words = ["--kernel", kernel, "--numa", args.numa,
                         *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip
         status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
         if status != STALE_BREAKPOINT:
