@@ -142,6 +142,20 @@ def test_a_seed_repeats_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(random.Random(1)) == run(random.Random(2))
 
 
+def test_a_hang_is_one_by_the_guests_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which slows down with the machine."""
+    monkeypatch.setenv("VMP_TEST_WORK", str(tmp_path))
+    lane = Lane("kernel", ["cpu"], "7")
+    lane.shared[1] = 1
+    said = []
+    for seconds in (1000, 1300, 1301):
+        (tmp_path / "clock").write_text(f"{seconds}\n")
+        said.append(lane.hangs().partition("\n")[0])
+    assert said == ["", "", "a hang: 'cpu' takes more than 300 s"]
+    lane.shared[1] = 2
+    assert not lane.hangs()
+
+
 def test_each_action_has_a_lane_and_words() -> None:
     for action in KNOWN.values():
         assert action.lane in LANES
