@@ -27,6 +27,7 @@ from vmp.torture.inside import Lane
 from vmp.torture.reduce import reduce
 from vmp.torture.state import left
 
+SEED_LINE = "# torture: seed 7, 100 s, actions cpu,lru\n"
 NUMBER = Form(lowest=1, highest=4096)
 NAMES = Form(("stock", "batch"))
 NOWHERE = place.Place(*(Path("/nonesuch"),) * 5, "")
@@ -141,6 +142,20 @@ def test_a_seed_repeats_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(random.Random(1)) == run(random.Random(2))
 
 
+def test_a_hang_is_one_by_the_guests_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which slows down with the machine."""
+    monkeypatch.setenv("VMP_TEST_WORK", str(tmp_path))
+    lane = Lane("kernel", ["cpu"], "7")
+    lane.shared[1] = 1
+    said = []
+    for seconds in (1000, 1300, 1301):
+        (tmp_path / "clock").write_text(f"{seconds}\n")
+        said.append(lane.hangs().partition("\n")[0])
+    assert said == ["", "", "a hang: 'cpu' takes more than 300 s"]
+    lane.shared[1] = 2
+    assert not lane.hangs()
+
+
 def test_each_action_has_a_lane_and_words() -> None:
     for action in KNOWN.values():
         assert action.lane in LANES
@@ -251,6 +266,17 @@ def test_what_comes_of_a_write(
         found.judge(found.files[0], data, taken, "x")
 
 
+def test_a_wrong_value_that_is_done_at_once(tmp_path: Path) -> None:
+    """Is one that nothing reads afterwards."""
+    found = fuzzer(tmp_path)
+    clear = tmp_path / "clear"
+    found.forms[clear] = Form(lowest=1, highest=1)
+    found.open, found.last = {}, {}
+    found.judge(clear, b"1", 1, "x")
+    with pytest.raises(Failure, match="x: taken, and reads ''"):
+        found.judge(clear, b"2", 1, "x")
+
+
 def test_a_file_that_others_may_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = fuzzer(tmp_path)
     monkeypatch.setattr(fuzz, "DEBUG", tmp_path)
@@ -276,78 +302,85 @@ def test_values_are_mostly_right() -> None:
 @pytest.mark.parametrize(
     ("status", "text", "failed", "said"),
     [
-        (0, "# torture: seed 1\n# torture: all has held\nok 1 - torture\n", False, "all has held"),
-        (
-            1,
-            "# torture: seed 1\n# torture: wrong data: x\nnot ok 1 - torture\n",
-            True,
-            "wrong data: x",
-        ),
-        (99, "# torture: seed 1\nBUG: KASAN\n", True, "BUG: KASAN"),
+        (0, "# torture: all has held\nok 1 - torture\n", False, "all has held"),
+        (1, "# torture: wrong data: x\nnot ok 1 - torture\n", True, "wrong data: x"),
+        (99, "BUG: KASAN\n", True, "BUG: KASAN"),
     ],
 )
 def test_what_came_of_a_guest(status: int, text: str, failed: bool, said: str) -> None:
-    found = command.judged(status, text, Path("log"))
+    found = command.judged(status, SEED_LINE + text, Path("log"))
     assert found.failed == failed
     assert said in found.said
+    assert found.actions == ["cpu", "lru"]
 
 
-def test_a_guest_in_which_nothing_began() -> None:
-    with pytest.raises(Failure, match="it has not begun: log\nvm: no kernel"):
-        command.judged(125, "vm: no kernel\n", Path("log"))
+@pytest.mark.parametrize(
+    "text", ["vm: no kernel", "# torture: none of these actions can be done here"]
+)
+def test_a_guest_in_which_nothing_began(text: str) -> None:
+    with pytest.raises(Failure, match=f"it has not begun: log\n{text}"):
+        command.judged(125, f"{text}\n", Path("log"))
 
 
 def parsed(*words: str) -> argparse.Namespace:
     return parse(parser_of(command.COMMAND), list(words))
 
 
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("", 100),
+        ("# torture: the lanes start at 960\n", 60),
+        ("# torture: the lanes start at 5\n", 10),
+    ],
+)
 def test_a_lost_guest_is_followed_by_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, left: int
 ) -> None:
-    """For the time that is left, with the same seed and actions."""
-    clock, asked = iter([0, 40, 100, 100]), []
+    """For the time that is left, with the same seed and actions; it runs to its end."""
+    asked = []
 
     def vm_once(words: Words, _log: Path) -> tuple[int, str]:
         asked.append(next(str(word) for word in words if "VMP_TORTURE=" in str(word)))
         lost = len(asked) == 1
-        return STALE_BREAKPOINT if lost else 0, "# torture: seed 7\n"
+        return STALE_BREAKPOINT if lost else 0, SEED_LINE + said
 
     monkeypatch.setattr(command, "vm_once", vm_once)
     monkeypatch.setattr(command, "prepare", lambda _: None)
     monkeypatch.setattr(command, "kernel_version", lambda _: None)
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("time.time", lambda: 1000)
     arguments = parsed("--seed", "7", "--for", "100s")
     found = command.in_guests(arguments, tmp_path, ["cpu", "lru"], "x")
     assert not found.failed
-    assert asked == [f"VMP_TORTURE=--seed 7 --for {time}s --actions cpu,lru" for time in (100, 60)]
+    assert asked == [
+        f"VMP_TORTURE=--seed 7 --for {time}s --actions cpu,lru" for time in (100, left)
+    ]
 
 
 def test_a_failed_run_is_reduced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each try in a guest of its own; the command that does the same again is printed."""
-    logs = []
+    logs, tried = [], list[str]()
 
     def in_guests(_: argparse.Namespace, __: Path, actions: list[str], name: str) -> command.Run:
         logs.append(name)
-        return command.Run({"cpu", "lru"} <= set(actions), "torture: a hang", tmp_path / name)
+        done = [action for action in actions if action != "migrate"]  # which is missing there
+        failed = {"cpu", "lru"} <= set(actions)
+        tried.extend(actions if "-try" in name else [])
+        return command.Run(failed, "torture: a hang", tmp_path / name, done)
 
     monkeypatch.setattr(command, "in_guests", in_guests)
     monkeypatch.setattr(command, "build_kernel", lambda *_: tmp_path)
     monkeypatch.setattr(command, "OUT", tmp_path)
-    assert command.torture(parsed("--seed", "7", "--reduce", "--kernel", "6.12")) == 1
+    assert (
+        command.torture(parsed("--seed", "7", "--reduce", "--numa", "2", "--kernel", "6.12")) == 1
+    )
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.endswith("tools/torture --seed 7 --for 120s --kernel 6.12 --actions cpu,lru")
+    again = "tools/torture --seed 7 --for 120s --numa 2 --kernel 6.12 --actions cpu,lru"
+    assert last.endswith(again)
     assert len(logs) == len(set(logs)) > 4
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["--here --kernel 6.12", "--here --reduce", "--here --numa 2", "--module /", "--actions x"],
-)
-def test_options_that_do_not_go_together(words: str) -> None:
-    with pytest.raises(Usage):
-        command.torture(parsed(*words.split()))
+    assert "migrate" not in tried
 
 
 DESCRIBED = REPO / "tools/syzkaller/vmscan_policy.txt"

@@ -65,8 +65,16 @@ static char *page_of(const struct region *region, size_t i)
 	return (region->there[i] ? region->other : region->mem) + i * PAGE;
 }
 
-/* Reclaim may drop it while we look: what is zero stays so. */
-static void check_either(const char *page, size_t nr, unsigned int gen)
+/* No two regions have the same content, save the first two, where KSM finds something to merge. */
+static size_t nr_of(const struct region *region, size_t i)
+{
+	size_t kind = region->kind - kinds;
+
+	return (kind > 1 ? kind : 0) * NR_PAGES + i;
+}
+
+/* Reclaim may drop it while we look: what is zero stays so. Tell if it has. */
+static bool check_either(const char *page, size_t nr, unsigned int gen)
 {
 	const volatile uint64_t *words = (const volatile uint64_t *)page;
 	bool dropped = false;
@@ -79,25 +87,28 @@ static void check_either(const char *page, size_t nr, unsigned int gen)
 		if (word != (dropped ? 0 : page_word(nr, gen, i)))
 			quit(EXIT_DATA, "page %zu, word %zu: wrong after MADV_FREE", nr, i);
 	}
+
+	return dropped;
 }
 
 /* The block's lock is held. */
 static void check(struct region *region, size_t i)
 {
 	char *page = page_of(region, i);
+	size_t nr = nr_of(region, i);
 
 	if (region->has[i] == ZEROES)
-		check_zero(page, i);
-	else if (region->has[i] == EITHER)
-		check_either(page, i, region->gens[i]);
-	else
-		check_page(page, i, region->gens[i]);
+		check_zero(page, nr);
+	else if (region->has[i] == CONTENT)
+		check_page(page, nr, region->gens[i]);
+	else if (check_either(page, nr, region->gens[i]))
+		region->has[i] = ZEROES;
 	region->checked++;
 }
 
 static void write_over(struct region *region, size_t i)
 {
-	fill_page(page_of(region, i), i, ++region->gens[i]);
+	fill_page(page_of(region, i), nr_of(region, i), ++region->gens[i]);
 	region->has[i] = CONTENT;
 }
 
@@ -303,13 +314,16 @@ static bool op_vmread(struct target *t)
 {
 	static char buffer[BLOCK * PAGE];
 	struct iovec to = { buffer, t->nr * PAGE }, from = { t->mem, t->nr * PAGE };
-	size_t i;
+	size_t i, page;
 
 	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)(t->nr * PAGE))
 		return false;
-	for (i = 0; i < t->nr; i++)
-		if (t->region->has[t->first + i] == CONTENT)
-			check_page(buffer + i * PAGE, t->first + i, t->region->gens[t->first + i]);
+	for (i = 0; i < t->nr; i++) {
+		page = t->first + i;
+		if (t->region->has[page] == CONTENT)
+			check_page(buffer + i * PAGE, nr_of(t->region, page),
+				   t->region->gens[page]);
+	}
 	return true;
 }
 
@@ -322,7 +336,7 @@ static bool op_vmwrite(struct target *t)
 		struct iovec from = { buffer, PAGE }, to = { t->mem + i * PAGE, PAGE };
 		size_t page = t->first + i;
 
-		fill_page(buffer, page, t->region->gens[page] + 1);
+		fill_page(buffer, nr_of(t->region, page), t->region->gens[page] + 1);
 		if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) != (ssize_t)PAGE)
 			return false;
 		t->region->gens[page]++;
@@ -356,7 +370,7 @@ static bool op_ptrace(struct target *t)
 		if (errno)
 			_exit(1);
 		if (t->region->has[page] == CONTENT &&
-		    (uint64_t)word != page_word(page, t->region->gens[page], 0))
+		    (uint64_t)word != page_word(nr_of(t->region, page), t->region->gens[page], 0))
 			_exit(EXIT_DATA);
 		if (t->region->has[page] == CONTENT &&
 		    ptrace(PTRACE_POKEDATA, self, t->mem + i * PAGE, word))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from vmp.common import Failure
 from vmp.torture.forms import WORDS
 from vmp.torture.place import (
     CPUS,
@@ -207,8 +208,9 @@ def age(place: Place, rng: random.Random) -> bool:
     for part in read(DEBUG / "lru_gen").split("memcg")[1:]:
         words = part.split()
         if len(words) > 4 and words[1] == wanted:
-            newest = [line.split()[0] for line in part.splitlines()[2:] if line.strip()][-1]
-            return write(DEBUG / "lru_gen", f"+ {words[0]} 0 {newest}")
+            node, *generations = part.split(" node ")[1].strip().splitlines()
+            newest = generations[-1].split()[0]
+            return write(DEBUG / "lru_gen", f"+ {words[0]} {node} {newest}")
     return False
 
 
@@ -223,7 +225,7 @@ def reload(place: Place, rng: random.Random) -> bool:
         time.sleep(0.01)
     time.sleep(pause)
     if not command("insmod", place.module):
-        raise RuntimeError("the module can't be loaded again")
+        raise Failure("the module can't be loaded again")
     # Else all were stock, for as long as it takes until each point is come to.
     return write(place.policy / "profile", chosen)
 
@@ -304,9 +306,10 @@ def thp(_: Place, rng: random.Random) -> bool:
     files = [THP / "enabled", THP / "shmem_enabled", THP / "defrag"]
     files += sorted(THP.glob("hugepages-*/*enabled"))
     path = files[rng.randrange(1 << 16) % len(files)]
-    words = read(path).replace("[", " ").replace("]", " ").split()
+    names = read(path).replace("[", " ").replace("]", " ").split()
     # "force" and "deny" are for all of shmem at once, of which there is more than ours.
-    return write(path, rng.choice([word for word in words if word not in ("force", "deny")]))
+    words = [name for name in names if name not in ("force", "deny")]
+    return bool(words) and write(path, rng.choice(words))
 
 
 def khugepaged(_: Place, rng: random.Random) -> bool:
@@ -387,7 +390,7 @@ ACTIONS = {
     "swap-faults": Action("kernel", swap_faults,
                           lambda place: "" if place.faulty_swap else "dm-flakey"),
     "disk-faults": Action("kernel", disk_faults,
-                          lambda place: "" if place.faulty_disk else "a disk (vm --disk)"),
+                          lambda place: "" if place.faulty_disk else "dm-flakey"),
     "allocation-faults": Action("kernel", allocation_faults, needs(FAULTS[0], NO_FAULTS)),
     "compact": Action("kernel", compact),
     "drop-caches": Action("kernel", drop_caches),

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The torture command: a guest, or this machine, in which everything happens at once."""
+"""The torture command: a guest in which everything happens at once."""
 
 import argparse
-import os
 import re
 import shlex
-import subprocess
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, Words, run
+from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
 from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
 from vmp.torture.actions import ACTIONS
-from vmp.torture.options import chosen, options
+from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.reduce import reduce
 
 TEST = "torture"
 OPERATION = "To pages that are checked."
-LEAST = 10  # seconds that are worth a guest
+LEAST = 10  # seconds that are worth a guest: one runs to its end, whatever others have done
 TRIES = 2  # runs without a failure after which a list of actions is held for harmless
 SAID = re.compile(r"^# (torture: .*)$", re.MULTILINE)
-BEGUN = re.compile(r"^# torture: seed ", re.MULTILINE)
+LANES_START = re.compile(r"^# torture: the lanes start at (\d+)$", re.MULTILINE)
+SLOW = 10  # a guest's second takes no longer than so many of ours, however busy the machine
+BEGUN = re.compile(r"^# torture: seed .*, actions (\S+)$", re.MULTILINE)
 
 
 def arguments(parser: Parser) -> None:
     """Tell the parser what torture takes."""
     options(parser)
+    add_actions(parser)
     add = parser.add_argument
     add("--list", action="store_true", help="print the actions and what they do, and exit")
     add("--reduce", action="store_true",
@@ -38,25 +38,22 @@ def arguments(parser: Parser) -> None:
     add("--kernel", metavar="V", help=KERNEL_HELP)
     add("--debug", action="store_true", help="use the kernel with sanitizers and lock checking")
     add("--numa", choices=("1", "2", "4"), default="1", help="nodes of the guest (default: 1)")
-    add("--here", action="store_true",
-        help="torture this machine, not a guest: it may crash, and lose data")  # fmt: skip
-    add("--module", type=Path, metavar="DIR", help="with --here: where vmscan_policy.ko is")
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run: whether it failed, and the lines that say why."""
+    """What came of a run: whether it failed, the lines that say why, and the actions it had."""
 
     failed: bool
     said: str
     log: Path
+    actions: list[str]
 
 
 def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> str:
     """Return the options for the test."""
-    return shlex.join(
-        ["--seed", str(args.seed), "--for", f"{seconds:g}s", "--actions", ",".join(actions)]
-    )
+    time_ = f"{max(1, seconds):.0f}s"
+    return shlex.join(["--seed", str(args.seed), "--for", time_, "--actions", ",".join(actions)])
 
 
 def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: str) -> Run:
@@ -65,53 +62,28 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
     left = args.for_
     for number in range(1, GUESTS + 1):
         log = OUT / f"torture-{name}-{number}.log"
-        environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={int(3 * left + 1800)}",
+        limit = int(3 * left + 1800)
+        environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={limit}",
                        f"VMP_TORTURE={words_for(args, actions, left)}",
                        *([f"VMP_SCALE={DEBUG_SCALE}"] if args.debug else [])]  # fmt: skip
-        words: Words = ["--kernel", kernel, "--disk", "2G:1000", "--numa", args.numa, *PATIENCE]
-        began = time.monotonic()
+        words: Words = ["--kernel", kernel, "--numa", args.numa,
+                        *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip
         status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
         if status != STALE_BREAKPOINT:
             return judged(status, text, log)
         print(f"torture: QEMU lost the guest: {log}", flush=True)
-        left -= time.monotonic() - began if BEGUN.search(text) else 0
-        if left < LEAST:
-            return Run(False, "", log)
+        if started := LANES_START.search(text):
+            left = max(LEAST, left - max(0, time.time() - int(started[1])))
     raise Failure(f"QEMU has lost {GUESTS} guests: {log}")
 
 
 def judged(status: int, text: str, log: Path) -> Run:
     """Return what came of a run by what it has said; raises Failure where it has not begun."""
-    said = "\n".join(SAID.findall(text))
-    if not said:
+    begun, said = BEGUN.search(text), "\n".join(SAID.findall(text))
+    if not begun:
         raise Failure(f"it has not begun: {log}\n{tail(text)}")
-    return Run(bool(status), f"{said}\n{tail(text)}" if status else said, log)
-
-
-def environment_here(args: argparse.Namespace) -> Mapping[str, str]:
-    """Return the environment of a run on this machine; compiles the checkers."""
-    if os.geteuid():
-        raise Failure("only root can do this: run it as root or with sudo")
-    module = args.module or (Path(os.environ.get("VMP_MODULE_DIR") or "."))
-    if not (module / "vmscan_policy.ko").exists():
-        raise Usage(f"--module {module}: it holds no vmscan_policy.ko")
-    names = ("torture", "lostwrite", "uffd-move")
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    run(["make", "-C", GUEST, f"OUT={PROGRAMS}", *(f"{PROGRAMS}/{name}" for name in names)],
-        "compiling the checkers")  # fmt: skip
-    return os.environ | {
-        "VMP_MODULE_DIR": str(module.resolve()), "VMP_TEST_BIN": str(PROGRAMS),
-        "VMP_LIMIT": str(int(3 * args.for_ + 1800)),
-        "VMP_TORTURE": words_for(args, chosen(args.actions), args.for_),
-    }  # fmt: skip
-
-
-def here(args: argparse.Namespace) -> int:
-    """Run on this machine."""
-    environment = environment_here(args)
-    print("torture: this machine: CPUs and swap go and come, memory runs short, the module is "
-          "removed; it may crash or lose data", flush=True)  # fmt: skip
-    return subprocess.run([GUEST / "run", TEST], env=environment, cwd=REPO, check=False).returncode
+    said += f"\n{tail(text)}" if status else ""
+    return Run(bool(status), said, log, begun[1].split(","))
 
 
 def reduced(args: argparse.Namespace, kernel: Path, actions: list[str]) -> list[str]:
@@ -139,24 +111,19 @@ def torture(args: argparse.Namespace) -> int:
         for name, action in ACTIONS.items():
             print(f"{name:{width}}  {action.run.__doc__ if action.run else OPERATION}")
         return 0
-    if args.here:
-        if args.kernel or args.debug or args.reduce or args.numa != "1":
-            raise Usage("--here is this machine: leave --kernel, --debug, --numa and --reduce out")
-        return here(args)
-    if args.module:
-        raise Usage("--module is for --here: a guest has a module that is built for it")
     kernel = build_kernel(asked(args.kernel), "debug" if args.debug else "plain")
     OUT.mkdir(exist_ok=True)
-    print(f"torture: seed {args.seed}: {args.for_:g} s, then a look at what is left", flush=True)
+    print(f"torture: seed {args.seed}: {args.for_:.0f} s, then a look at what is left", flush=True)
     found = in_guests(args, kernel, actions, str(args.seed))
     print(found.said)
     print(f"torture: log: {found.log}")
     if not found.failed:
         return 0
     if args.reduce:
-        actions = reduced(args, kernel, actions)
-    again = f"tools/torture --seed {args.seed} --for {args.for_:g}s"
+        actions = reduced(args, kernel, found.actions)
+    again = f"tools/torture --seed {args.seed} --for {max(1, args.for_):.0f}s"
     again += " --debug" if args.debug else ""
+    again += f" --numa {args.numa}" if args.numa != "1" else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""
     again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"
     print(f"torture: it has failed; to do the same: {again}", flush=True)

@@ -107,7 +107,7 @@ def form_of(path: Path) -> Form:
             taken = tuple(names[1].replace(",", " ").split())
             more = parse_choices(path.read_text())[1]
             return Form(taken, tuple(more) if set(more) > set(taken) else (), several)
-        if said or not path.stat().st_mode & 0o400:
+        if said:
             break
         time.sleep(RATE)
     return Form()

@@ -8,9 +8,9 @@ import argparse
 import mmap
 import os
 import random
+import signal
 import sys
 import time
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -23,12 +23,13 @@ from vmp.guest.log import find_splat
 from vmp.torture import checkers
 from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
 from vmp.torture.checkers import Checkers
-from vmp.torture.options import chosen, options
-from vmp.torture.place import CPUS, FAULTS, Place, command, read, stacks, wait_until, write
+from vmp.torture.options import add_actions, chosen, options
+from vmp.torture.place import CPUS, FAULTS, Place, clock, command, read, stacks, wait_until, write
 from vmp.torture.state import left, state
 
 HANG = 300  # seconds that nothing takes, however busy the machine
 OFF = 120  # seconds after which branches are off and threads are gone
+KILLED = 10  # seconds after which what was killed is gone, unless it hangs
 LATE = 0.1  # seconds that a lane makes up for
 FAILED_SWAP = "Write-error on swap-device"
 
@@ -42,26 +43,28 @@ class Lane:
         memory = mmap.mmap(-1, 8 * (3 + 2 * len(known)))
         self.shared: memoryview[int] = memoryview(memory).cast("Q")
         self.pid = 0
+        self.seen = (0, 0.0)  # the time at which an action began, and when that was seen
 
     def start(self, place: Place, pages: IO[bytes], said: Path) -> None:
         """Begin."""
         self.pid = os.fork()
         if self.pid:
             return
-        os.nice(-20)  # the checkers take all that there is
         try:
+            os.nice(-20)  # the checkers take all that there is
             self.work(place, pages)
             os._exit(0)
-        except BaseException:
-            said.write_text(traceback.format_exc())
+        except BaseException as error:
+            said.write_text(f"{self.known[self.shared[2]]}: {error}")
         os._exit(1)
 
     def work(self, place: Place, pages: IO[bytes]) -> None:
-        """Do actions until told to stop."""
+        """Do actions until told to stop, or until who would tell is gone."""
+        parent = os.getppid()
         rng = random.Random(f"{self.seed} {self.name}")
         weights = [KNOWN[name].weight for name in self.known]
         due = time.monotonic()
-        while not self.shared[0]:
+        while not self.shared[0] and os.getppid() == parent:
             number = rng.choices(range(len(self.known)), weights)[0]
             own = random.Random(rng.getrandbits(64))
             pause = own.random() * 2 * LANES[self.name]
@@ -89,10 +92,18 @@ class Lane:
         numbers = self.shared[3:]
         return {name: (numbers[2 * i], numbers[2 * i + 1]) for i, name in enumerate(self.known)}
 
+    def gone(self) -> bool:
+        """Tell if it has ended, or not begun."""
+        if self.pid and os.waitpid(self.pid, os.WNOHANG)[0]:
+            self.pid = 0
+        return not self.pid
+
     def hangs(self) -> str:
         """Return a sentence if an action takes too long."""
         began = self.shared[1]
-        if began and time.monotonic() - began > HANG:
+        if began != self.seen[0]:
+            self.seen = (began, clock())
+        if began and clock() - self.seen[1] > HANG:
             where = stacks(self.pid)
             return f"a hang: '{self.known[self.shared[2]]}' takes more than {HANG} s\n{where}"
         return ""
@@ -109,17 +120,17 @@ class Torture:
         asked = chosen(arguments.actions)
         missing = {name: reason for name in asked if (reason := KNOWN[name].lacks(place))}
         self.names = [name for name in asked if name not in missing]
-        self.say(f"seed {self.seed}, {self.seconds:g} s, actions {','.join(self.names)}")
+        if not self.names:
+            raise Usage("none of these actions can be done here")
+        self.say(f"seed {self.seed}, {self.seconds:.0f} s, actions {','.join(self.names)}")
         for name, reason in missing.items():
             self.say(f"left out: {name}: this kernel or machine lacks {reason}")
         if LEFT_OUT:
             self.say(f"left out: {', '.join(LEFT_OUT)}: emulated CPUs can't run code with probes")
-        if not self.names:
-            raise Usage("none of these actions can be done here")
         self.checkers = Checkers(place, work, random.Random(f"{self.seed} checkers"))
         known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
         self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
-        self.lines: list[str] = []
+        self.failed_swap = 0
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -127,8 +138,9 @@ class Torture:
 
     def read_log(self) -> None:
         """Raise Failure if the kernel has logged trouble."""
-        self.lines.extend(self.log.messages())
-        if splat := find_splat(self.lines):
+        lines = list(self.log.messages())
+        self.failed_swap += sum(FAILED_SWAP in line for line in lines)
+        if splat := find_splat(lines):
             raise Failure("the kernel's log shows trouble: " + "\n".join(splat))
 
     def watch(self) -> None:
@@ -138,15 +150,13 @@ class Torture:
         for lane in self.lanes:
             if hang := lane.hangs():
                 raise Failure(hang)
-            if lane.pid and os.waitpid(lane.pid, os.WNOHANG)[0]:
-                lane.pid = 0
-                if not lane.shared[0]:
-                    raise Failure(f"lane {lane.name} has ended: {read(self.work / lane.name)}")
+            if lane.pid and lane.gone() and not lane.shared[0]:
+                raise Failure(f"lane {lane.name} has ended: {read(self.work / lane.name)}")
 
     def lanes_end(self) -> bool:
         """Tell if no action runs any more."""
         self.watch()
-        return not any(lane.pid for lane in self.lanes)
+        return all(lane.gone() for lane in self.lanes)
 
     def checkers_end(self) -> bool:
         """Tell if no checker runs any more."""
@@ -163,6 +173,7 @@ class Torture:
         self.say(f"the module's srcversion is {version}")
         pages = self.checkers.pages()
         self.checkers.files(Path(checkers.__file__))
+        self.say(f"the lanes start at {time.time():.0f}")  # seconds since 1970
         for lane in self.lanes:
             lane.start(self.place, pages, self.work / lane.name)
         end = time.monotonic() + self.seconds
@@ -187,9 +198,9 @@ class Torture:
 
     def settled(self) -> dict[str, set[str]]:
         """Return the state of the kernel without the module, when no branch is on any more."""
-        key, last = "branches that are on, by functions called", time.monotonic() + OFF
+        key, last = "branches that are on, by functions called", clock() + OFF
         found = state(self.place)
-        while found.get(key) and time.monotonic() < last:
+        while found.get(key) and clock() < last:
             time.sleep(5)
             found = state(self.place)
         return found
@@ -197,21 +208,20 @@ class Torture:
     def removed(self, before: dict[str, set[str]]) -> None:
         """Remove the module; raise Failure if the kernel is not as it was."""
         wait_until(lambda: command("rmmod", "vmscan_policy"), "the module can't be removed", 60)
-        end = time.monotonic() + OFF
+        end = clock() + OFF
         while rest := left(before, state(self.place)):
-            if time.monotonic() > end:
+            if clock() > end:
                 raise Failure(f"after rmmod the kernel is not as before insmod: {rest}")
             time.sleep(5)
 
     def put_back(self) -> None:
         """Undo what actions leave in force."""
-        for switch in CPUS.glob("cpu[0-9]*/online"):
-            write(switch, "1")
-        for fault in FAULTS:
-            if fault.exists():
-                write(fault / "probability", "0")
-        for cgroup in (self.place.checked, self.place.tight):
-            write(cgroup / "memory.high", "max")
+        values = dict.fromkeys(CPUS.glob("cpu[0-9]*/online"), "1")
+        values |= {fault / "probability": "0" for fault in FAULTS if fault.exists()}
+        values |= {each / "memory.high": "max" for each in (self.place.checked, self.place.tight)}
+        for path, value in values.items():
+            with suppress(OSError):
+                write(path, value)
         if self.place.swap not in read(Path("/proc/swaps")):
             command("swapon", self.place.swap)
 
@@ -225,8 +235,7 @@ class Torture:
         done = (f"{name} {yes}/{no}" for name, (yes, no) in counts.items())
         self.say(f"actions, done/refused: {', '.join(done)}")
         faults = {
-            "failed writes to swap (that the log tells of)":
-                sum(FAILED_SWAP in line for line in self.lines),
+            "failed writes to swap (that the log tells of)": self.failed_swap,
             "failed writes to a disk": counts.get("disk-faults", (0, 0))[0],
             "processes with failed allocations": counts.get("allocation-faults", (0, 0))[0],
         }  # fmt: skip
@@ -235,21 +244,28 @@ class Torture:
         self.say(f"checked: {', '.join(checked)}")
 
     def abandon(self) -> None:
-        """End what still runs."""
+        """End what still runs, and wait for it, though not for what hangs."""
+        running = [each.process for each in self.checkers.running]
+
+        def ended() -> bool:
+            lanes_end = all(lane.gone() for lane in self.lanes)
+            return lanes_end and all(process.poll() is not None for process in running)
+
         for lane in self.lanes:
-            if lane.pid:
-                with suppress(ProcessLookupError):
-                    os.kill(lane.pid, 9)
-        for checker in self.checkers.running:
-            checker.process.kill()
-        with suppress(OSError):
-            self.put_back()
+            if not lane.gone():
+                os.kill(lane.pid, signal.SIGKILL)
+        for process in running:
+            process.kill()
+        with suppress(Failure):
+            wait_until(ended, "what was killed runs", KILLED)
+        self.put_back()
 
 
 def main() -> int:
     """Torture, and return 0 if all has held."""
     parser = Parser(prog="inside")
     options(parser)
+    add_actions(parser)
     for name in ("policy", "module", "programs", "top", "files", "work"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in ("swap", "faulty-swap", "faulty-disk"):
@@ -262,7 +278,7 @@ def main() -> int:
         torture = Torture(place, arguments, arguments.work, log)
         try:
             torture.run()
-        except Failure:
+        except BaseException:
             torture.abandon()
             raise
         finally:

@@ -18,14 +18,18 @@ def parse_seed(text: str) -> int:
 
 
 def options(parser: Parser) -> None:
-    """Tell a parser what says what is done."""
+    """Tell a parser what says what is done at random, and for how long."""
     add = parser.add_argument
     add("--seed", type=parse_seed, metavar="N", default=random.randrange(SEEDS),
         help="do the actions of an earlier run")  # fmt: skip
     add("--for", dest="for_", type=parse_positive_duration, metavar="TIME", default="2m",
         help="go on for that time (default: %(default)s)")  # fmt: skip
-    add("--actions", metavar="A,B", default=",".join(ACTIONS),
-        help="only these actions, of those that --list names")  # fmt: skip
+
+
+def add_actions(parser: Parser) -> None:
+    """Tell a parser what says which actions are done."""
+    parser.add_argument("--actions", metavar="A,B", default=",".join(ACTIONS),
+                        help="only these actions, of those that --list names")  # fmt: skip
 
 
 def chosen(text: str) -> list[str]:
