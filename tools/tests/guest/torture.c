@@ -16,6 +16,12 @@
 #define NR_PAGES	(2 * PMD_PAGES)
 #define BLOCK		16UL		/* pages */
 #define NR_BLOCKS	(NR_PAGES / BLOCK)
+/*
+ * Blocks in a row that are written over for a while: with more pages than a CPU's LRU cache holds,
+ * from where another CPU can't take them.
+ */
+#define NR_HOT		8UL
+#define HOT_ROUNDS	4
 #define NR_CHILDREN	4
 #define PAUSE_US	2000		/* others need the CPUs, too */
 
@@ -53,6 +59,8 @@ static struct region {
 	unsigned int gens[NR_PAGES];
 	unsigned char has[NR_PAGES], there[NR_PAGES];
 	unsigned long checked;
+	volatile size_t hot;	/* the first block of those that are written over */
+	volatile bool busy;	/* they are */
 } regions[NR_KINDS];
 
 static size_t nr_regions;
@@ -112,22 +120,32 @@ static void write_over(struct region *region, size_t i)
 	region->has[i] = CONTENT;
 }
 
+static void work_on(struct region *region, size_t block, unsigned int *seed)
+{
+	size_t i;
+
+	pthread_mutex_lock(&region->locks[block]);
+	for (i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
+		check(region, i);
+		if (rand_r(seed) % 4)
+			write_over(region, i);
+	}
+	pthread_mutex_unlock(&region->locks[block]);
+}
+
 static void *work(void *arg)
 {
 	struct region *region = arg;
 	unsigned int seed = region - regions;
-	size_t block, i;
+	size_t i;
 
 	while (!ended) {
-		block = rand_r(&seed) % NR_BLOCKS;
-		pthread_mutex_lock(&region->locks[block]);
-		for (i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
-			check(region, i);
-			if (rand_r(&seed) % 4)
-				write_over(region, i);
-		}
-		pthread_mutex_unlock(&region->locks[block]);
-		usleep(PAUSE_US);
+		region->hot = rand_r(&seed) % (NR_BLOCKS - NR_HOT + 1);
+		region->busy = true;
+		for (i = 0; i < HOT_ROUNDS * NR_HOT; i++)
+			work_on(region, region->hot + i % NR_HOT, &seed);
+		region->busy = false;
+		usleep(HOT_ROUNDS * NR_HOT * PAUSE_US);
 	}
 	return NULL;
 }
@@ -182,8 +200,17 @@ static bool advise(const struct target *t, int advice)
 	return !madvise(t->mem, t->nr * PAGE, advice);
 }
 
+/* Every other time what is written to in this moment: a write through a stale TLB entry is lost. */
 static bool op_pageout(struct target *t)
 {
+	int tries = 100;
+
+	if (t->nr % 2) {
+		while (!t->region->busy && tries--)
+			usleep(1000);
+		t->mem = t->region->mem + t->region->hot * BLOCK * PAGE;
+		t->nr = NR_HOT * BLOCK;
+	}
 	return advise(t, MADV_PAGEOUT);
 }
 

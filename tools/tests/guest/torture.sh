@@ -51,8 +51,8 @@ trap torture_clean_up EXIT
 memcg_new
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
 mkdir "$VMP_MEMCG"/{checked,tight}
-# Who is above that waits, and is not killed.
-echo 24M >"$VMP_MEMCG/tight/memory.high"
+# Nobody waits there, as with memory.high; without swap, some are killed.
+echo 24M >"$VMP_MEMCG/tight/memory.max"
 swap_new
 xfs_new
 second=$(</sys/class/zram-control/hot_add)
