@@ -21,8 +21,7 @@ def main() -> int:
     """Build all."""
     target = find_target(Path(sys.argv[1]))
     built = build(target)
-    for name in ("idle", "idle-rotate", "idle-one", "idle-32", "slow-aging"):
-        fault = FAULTS[name]
+    for fault in FAULTS.values():
         build_policies(target, built, Path(sys.argv[2]) / fault.name, fault)
     return 0
 
