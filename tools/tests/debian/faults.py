@@ -14,15 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from vmp.common import run_tool
 from vmp.livepatch.build import build, build_policies
 from vmp.livepatch.kernel import find_target
-from vmp.testing.faults import FAULTS
+from vmp.testing.faults import NEEDED
 
 
 def main() -> int:
     """Build all."""
     target = find_target(Path(sys.argv[1]))
     built = build(target)
-    for name in ("idle", "idle-rotate", "idle-one", "idle-32", "slow-aging"):
-        fault = FAULTS[name]
+    for fault in set(NEEDED.values()):
         build_policies(target, built, Path(sys.argv[2]) / fault.name, fault)
     return 0
 
