@@ -34,9 +34,11 @@ memcg_new
 swap_new
 large_set always always
 load_fault_module
-cat >"$tracing/kprobe_events" <<-'END'
+# A livepatch has another function of that name, which is the one that runs.
+livepatch=$(awk '$3 == "folio_referenced" && $4 { print substr($4, 2, length($4) - 2) ":" }' /proc/kallsyms)
+cat >"$tracing/kprobe_events" <<-END
 	p:vmp_mlock __x64_sys_mlock
-	r:vmp_referenced folio_referenced flags=+0($arg4):x64
+	r:vmp_referenced ${livepatch}folio_referenced flags=+0(\$arg4):x64
 END
 failed=
 # VM_LOCKED: see include/linux/mm.h.
