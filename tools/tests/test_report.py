@@ -256,6 +256,17 @@ def test_figures_beside_those_of_ab() -> None:
     assert "stalls" not in rows
 
 
+def test_what_was_recorded_while_ab_read_its_counters() -> None:
+    mark, flush = "print: tracing_mark_write: vmscan-policy ab", "tlb_flush: pages=1 reason= (4)"
+    texts = (RUN, f"{mark} begin 1 A", flush, f"{mark} read", flush,
+             f"{mark} end 1 A", flush, flush, f"{mark} read", flush)  # fmt: skip
+    said = [f"x-1 [001] {10 + time}.000000: {text}" for time, text in enumerate(texts)]
+    shown = aggregate.read(trace.events(["cpus=4", *said]))
+    [row] = match.beside(shown, shown.slices(0), ab_result(**{"vmstat.pgsteal_anon": 0}))[1:]
+    assert (row["figure"], row["trace"], row["counted"]) == ("remote_flushes", 2, 1)
+    assert row["edges"] == 3
+
+
 PRIMARY = ("scanned_per_stolen", "ms_per_operation", "refault_anon_per_1000")
 
 
@@ -433,7 +444,7 @@ def test_figures(place: Path, printed: str) -> None:
     assert found["groups"]["B: flush=batch"]["flush.deferred"] == 44
     assert found["runs"][0]["ab"] == "ab.json"
     assert [piece["side"] for piece in found["runs"][0]["slices"]] == ["A", "B"]
-    stolen = {"figure": "stolen_pages", "trace": 43, "counted": 43, "percent": 0}
+    stolen = {"figure": "stolen_pages", "trace": 43, "counted": 43, "percent": 0, "edges": 0}
     assert stolen in found["runs"][0]["compared"]["B"]
 
 

@@ -32,6 +32,7 @@ MEMCG = (
 ).split()
 IRQ = ("TLB", "CAL")
 CPU = ("system_usec", "user_usec", "usage_usec")
+READ = "vmscan-policy ab read"  # a mark in the trace
 COMMAND_TIMEOUT = 10  # seconds, for what tells the operations
 PROGRESS_TAIL = 8192  # bytes at the end of a progress file that are parsed
 
@@ -219,7 +220,7 @@ class Counters:
         """Read everything now; `time` is in seconds on the monotonic clock.
 
         A `mark` is left in the trace right before the counters that a recording is compared with,
-        which come first.
+        which come first, and another right after them.
         """
         fold_vmstat()
         with at_once():
@@ -227,6 +228,8 @@ class Counters:
                 self.marker.write(mark)
             stats = self.control.stats()
             vmstat = Path("/proc/vmstat").read_text()
+            if mark:
+                self.marker.write(READ)
         sources = {f"stats.{point}": counts for point, counts in stats.items()} | {
             "vmstat": parse_pairs(vmstat, VMSTAT),
             "irq": parse_interrupts(Path("/proc/interrupts").read_text()),

@@ -14,7 +14,7 @@ from vmp.result.metrics import nearest_rank
 
 BIN = 20_000  # microseconds: what a series is resolved to
 REMOTE_SEND = re.compile(r"\(4\)|reason[=:]\s*4\b")  # TLB_REMOTE_SEND_IPI
-MARKER = re.compile(r"vmscan-policy ab (run|begin|end) (.*)")
+MARKER = re.compile(r"vmscan-policy ab (run|begin|end|read) ?(.*)")
 LACKS = "vmscan-policy lacks folios"
 SETTINGS = re.compile(r"vmscan-policy settings (\d+) (.*)")
 MACHINE = "0"  # what `settings` is where the machine's held
@@ -73,6 +73,9 @@ class Picture:
         self.spans: list[Span] = []
         self.switches: list[tuple[int, str, str, str]] = []  # time, point, from, to
         self.runs: list[dict[str, Any]] = []  # the settings of each A/B run
+        # By run and number of a slice: what went on while ab read its counters, at both ends.
+        self.edges: defaultdict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+        self.slice = 0, 0
         self.lacks_folios = False  # record was told to leave some kinds out
         self.counted: dict[str, int] = {}  # by the module meanwhile, POINT.NAME; no zeros
         self.generations: defaultdict[tuple[str, str], list[Aging]] = defaultdict(list)
@@ -262,9 +265,13 @@ class Picture:
             return
         if not self.runs:
             self.runs.append({})
+        if kind == "read":
+            self.edges[self.slice].update(self.span.counts)
+            return
         number, _, side = rest.strip().partition(" ")
+        self.slice = len(self.runs) - 1, int(number)
         if kind == "begin":
-            self.cut(len(self.runs) - 1, int(number), side)
+            self.cut(*self.slice, side)
         else:
             self.cut()
 

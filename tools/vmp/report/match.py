@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What tools/ab saved as JSON, and its counters beside the figures of a recording."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -111,14 +112,17 @@ def beside_module(picture: Picture) -> list[dict[str, Any]]:
 def beside(picture: Picture, spans: list[Span], result: Result) -> list[dict[str, Any]]:
     """Return the figures that a recording and ab both have, over `spans`, slices that both have.
 
-    Only what one of them has counted.
+    Only what one of them has counted. `edges` is what was recorded while ab read its counters: by
+    so much the two may differ.
     """
-    pieces = [result.slices[number - 1] for number in sorted({span.number for span in spans})]
+    numbers = {span.number for span in spans}
+    pieces = [result.slices[number - 1] for number in sorted(numbers)]
+    edges = sum((picture.edges[spans[0].run, number] for number in numbers), Counter())
     traced = figures(spans)
     rows = []
     for name in comparable(picture):
         ab, trace = counted(name, pieces), traced.get(name, 0)
         if ab is None or not (ab or trace):
             continue
-        rows.append(row(name, trace, ab))
+        rows.append(row(name, trace, ab) | {"edges": edges[name]})
     return rows
