@@ -169,8 +169,13 @@ static int add_css(struct cgroup_subsys_state *css, u64 id)
 	entry->dir = debugfs_create_dir(name, cgroups_dir);
 	vmp_create_file(entry, entry->dir, "path", 0400, NULL, &path_fops);
 	vmp_create_settings(entry);
+	if (!entry->incomplete)
+		return 0;
+	/* where there is no memory for that either, later */
+	entry->over = true;
+	remove_entries(is_gone, 0);
 
-	return 0;
+	return -ENOMEM;
 }
 
 /* Returns 0 or an error, as refusal() has them. */

@@ -286,7 +286,8 @@ void vmp_create_file(struct vmp_entry *entry, struct dentry *dir, const char *na
 		return;
 	entry->nr_files++;
 	*file = (struct vmp_file) { .entry = entry, .item = item };
-	debugfs_create_file(name, mode, dir, file, fops);
+	if (IS_ERR(debugfs_create_file(name, mode, dir, file, fops)))
+		entry->incomplete = true;
 }
 
 void vmp_create_number(struct vmp_entry *entry, struct dentry *dir,

@@ -153,9 +153,10 @@ struct vmp_trial {
  * @guard: the guard of these settings
  * @tried: the settings, not all stock, that were in force last
  * @trial: a trial of them
- * @over: a trial is, for which alone there are settings
+ * @over: they are to go: a trial is over, for which alone there are settings, or @incomplete
  * @removed: no set has it any more
  * @dir: its directory
+ * @incomplete: there was no memory for one of its files
  * @nr_files: number of @files
  * @files: the files in it
  */
@@ -168,6 +169,7 @@ struct vmp_entry {
 	bool over;
 	bool removed;
 	struct dentry *dir;
+	bool incomplete;
 	unsigned int nr_files;
 	struct vmp_file files[VMP_MAX_FILES];
 };
