@@ -30,6 +30,7 @@ from vmp.torture.state import left, state
 HANG = 300  # seconds that nothing takes, however busy the machine
 OFF = 120  # seconds after which branches are off and threads are gone
 KILLED = 10  # seconds after which what was killed is gone, unless it hangs
+TELL = 60  # seconds after which it says again that it goes on: a guest that is silent is ended
 LATE = 0.1  # seconds that a lane makes up for
 FAILED_SWAP = "Write-error on swap-device"
 
@@ -176,8 +177,11 @@ class Torture:
         self.say(f"the lanes start at {time.time():.0f}")  # seconds since 1970
         for lane in self.lanes:
             lane.start(self.place, pages, self.work / lane.name)
-        end = time.monotonic() + self.seconds
-        while time.monotonic() < end:
+        begin, told = time.monotonic(), 0
+        while (now := time.monotonic() - begin) < self.seconds:
+            if now >= (told + 1) * TELL:
+                told += 1
+                self.say(f"at {told * TELL} s")
             if len(self.checkers.running) < 3:
                 self.checkers.start_round()
             time.sleep(0.2)
