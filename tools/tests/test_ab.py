@@ -380,7 +380,7 @@ def run_ab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
 
     monkeypatch.setattr(command, "Counters", Snapshots)
     monkeypatch.setattr(command, "locate", lambda: None)
-    control = SimpleNamespace(write=lambda _side: None, tripped=lambda: "", clear=lambda: None)
+    control = SimpleNamespace(write=lambda _side: None, clear=lambda: "")
     monkeypatch.setattr(command, "Control", lambda _root: control)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     monkeypatch.setattr(signal, "signal", lambda *_handler: None)
@@ -448,8 +448,13 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
     reasons = itertools.chain([""] * 5, ["cause=oom"], itertools.repeat(""))
     cleared = []
     control: Any = vars(command)["Control"](tmp_path)
-    monkeypatch.setattr(control, "tripped", lambda: next(reasons))
-    monkeypatch.setattr(control, "clear", lambda: cleared.append(1))
+
+    def clear() -> str:
+        if reason := next(reasons):
+            cleared.append(1)
+        return reason
+
+    monkeypatch.setattr(control, "clear", clear)
     assert run_ab(20, Failure("")) == 0
     out, said = capsys.readouterr()
     assert "ab: the guard tripped: cause=oom" in said

@@ -10,8 +10,9 @@ from tests.conftest import Run
 from vmp.common import Failure
 from vmp.control import trial
 from vmp.control.cgroups import Cgroup
+from vmp.control.counters import parse_pressure
 from vmp.control.debugfs import Control
-from vmp.control.trial import Meter, Phase, Reading, pressure, progress, table
+from vmp.control.trial import Meter, Phase, Reading, progress, table
 from vmp.result.model import Result, Settings, Slice
 
 REASON = "cause=clamps when=2026-01-01T00:00:00 point=flush: 17 answers had to be limited"
@@ -151,8 +152,8 @@ def test_a_refused_value(vmscanctl: Run, root: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_table() -> None:
-    first = Reading(10, {"stolen": 100, "kills": 1, "some_us": 0, "waited_ms": 5})
-    last = Reading(20, {"stolen": 1100, "kills": 3, "some_us": 500_000, "waited_ms": 5})
+    first = Reading(10, {"stolen": 100, "kills": 1, "some_usec": 0, "waited_ms": 5})
+    last = Reading(20, {"stolen": 1100, "kills": 3, "some_usec": 500_000, "waited_ms": 5})
     lines = list(table([Phase("before", first, last), Phase("during", last, last)]))
     cells = {line[:26].strip(): line[26:].split() for line in lines}
     assert cells[""] == ["before", "during"]
@@ -188,7 +189,7 @@ def test_what_is_measured(
 
 def test_pressure() -> None:
     text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 total=3\n"
-    assert pressure(text) == {"some_us": 12, "full_us": 3}
+    assert parse_pressure(text) == {"some_usec": 12, "full_usec": 3}
 
 
 def test_void_slices_are_left_out_with_their_neighbours() -> None:

@@ -30,6 +30,7 @@ Words = list[str | Path]  # of a command
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 SECONDS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
 LONGEST = 8760 * 3600  # a year, in seconds
+SEEDS = 1 << 32  # of what is chosen at random: 0 to that, less one
 
 
 class Failure(Exception):

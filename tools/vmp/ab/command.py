@@ -36,6 +36,7 @@ from vmp.ab.twins import (
 )
 from vmp.ab.workloads import TWIN, WORKLOADS, Workload, build_programs, of_command
 from vmp.common import (
+    SEEDS,
     Command,
     Failure,
     Parser,
@@ -82,7 +83,6 @@ TURNOVERS = 5
 DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
 OBSERVE = "flush.observe"
-SEEDS = 1 << 32
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -312,10 +312,9 @@ class Run:
 
     def had_tripped(self, control: Control) -> bool:
         """Tell if the guard has tripped; then arm it again, with what both sides have."""
-        reason = control.tripped()
+        reason = control.clear()
         if reason:
             say(f"the guard tripped: {reason}")
-            control.clear()
             control.write(self.common)
         return bool(reason)
 
@@ -499,8 +498,7 @@ class Run:
 
 def restore(control: Control, before: dict[str, str]) -> None:
     """Write back the values of before the run; a guard that has tripped would refuse them."""
-    if control.tripped():
-        control.clear()
+    control.clear()
     control.write([Assignment(name, value) for name, value in before.items()])
 
 

@@ -126,9 +126,11 @@ class Control:
             return ""
         return (self.root / GUARD / "reason").read_text().strip()
 
-    def clear(self) -> None:
-        """Arm the guard again after it has tripped."""
-        (self.root / GUARD / "clear").write_text("1")
+    def clear(self) -> str:
+        """Arm the guard again if it has tripped; return why it had, '' if it has not."""
+        if reason := self.tripped():
+            (self.root / GUARD / "clear").write_text("1")
+        return reason
 
     def path(self, name: str) -> Path:
         """Return the file behind `name`; raise Failure for a name that is not offered."""

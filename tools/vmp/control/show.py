@@ -305,8 +305,7 @@ def reset(args: argparse.Namespace) -> int:
         return 0
     known = known_parameters()
     own = [name for name in control.names() if name != TRACE and name not in control.points()]
-    if control.tripped():
-        control.clear()
+    control.clear()
     first = sorted((name for name in own if name in known), key=lambda name: name != PROFILE)
     wanted = [Assignment(name, known[name].default) for name in first]
     changed = [item for item in wanted if control.get(item.name) != item.value]
@@ -344,8 +343,7 @@ def clear(args: argparse.Namespace) -> int:
     """Arm a guard that has tripped, and say why it had."""
     machine, cgroup = chosen(args)
     control = cgroup.own() if cgroup else machine
-    if reason := control.tripped():
-        control.clear()
+    reason = control.clear()
     print(f"cleared: {reason}" if reason else "cleared: nothing, the guard has not tripped")
     return 0
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from vmp.common import Command, Failure, Parser, Usage, parse_duration, parse_positive_duration
 from vmp.control.cgroups import Cgroup, chosen, shown
-from vmp.control.counters import parse_pairs
+from vmp.control.counters import parse_pairs, parse_pressure
 from vmp.control.debugfs import MACHINES, TRACE, Assignment, Control, KernelLog, parse_assignments
 from vmp.control.show import red
 from vmp.control.watch import throttled
@@ -85,12 +85,6 @@ class Reading:
     counted: dict[str, float] = field(default_factory=dict)
 
 
-def pressure(text: str) -> dict[str, float]:
-    """Return the totals of a file of PSI, in us."""
-    lines = (line.split() for line in text.splitlines())
-    return {f"{words[0]}_us": float(words[-1].partition("=")[2]) for words in lines}
-
-
 class Meter:
     """Reads what reclaim does to the machine, or to a cgroup."""
 
@@ -124,7 +118,7 @@ class Meter:
         with suppress(OSError, KeyError):  # the settings were removed
             counted["waits"], counted["waited_ms"] = throttled(self.control.stats()["throttle"])
         with suppress(OSError):  # without PSI
-            counted |= pressure(psi.read_text())
+            counted |= parse_pressure(psi.read_text())
         return Reading(time.monotonic(), counted)
 
 
@@ -135,8 +129,8 @@ ROWS = (
     ("waits a second", "waits", 1),
     ("ms waited a second", "waited_ms", 1),
     ("refaults a second", "refaults", 1),
-    ("PSI some, %", "some_us", 10_000),
-    ("PSI full, %", "full_us", 10_000),
+    ("PSI some, %", "some_usec", 10_000),
+    ("PSI full, %", "full_usec", 10_000),
 )
 
 
@@ -183,7 +177,7 @@ def progress(name: str, step: Phase, left: float) -> str:
     """Return the line of an interval."""
     shown_rows = ("stolen", "flushes", "waits", "refaults")
     found = ", ".join(f"{counter} {cell(step.rate(counter))}" for counter in shown_rows)
-    some = cell(step.rate("some_us", 10_000))
+    some = cell(step.rate("some_usec", 10_000))
     kills = f", {step.kills()} OOM kills" if step.kills() else ""
     return f"{name}, {left:.0f} s to go; a second: {found}; PSI some {some} %{kills}"
 

@@ -4,10 +4,8 @@
 import argparse
 import random
 
-from vmp.common import Parser, Usage, parse_positive_duration
+from vmp.common import SEEDS, Parser, Usage, parse_positive_duration
 from vmp.torture.actions import ACTIONS, KNOWN
-
-SEEDS = 1 << 32
 
 
 def parse_seed(text: str) -> int:
