@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from vmp.common import Failure
+from vmp.livepatch.symbols import read_kernel
 from vmp.torture.forms import WORDS
 from vmp.torture.place import (
     CPUS,
@@ -83,7 +84,7 @@ def write_setting(place: Place, rng: random.Random) -> bool:
     """Write to one of the module's files."""
     path = any_file(place, rng)
     if path.parent.name == "cgroups":
-        return write(path, str(place.any_cgroup(rng).stat().st_ino))
+        return write(path, place.any_id(rng))
     return write(path, value_for(read(path), rng))
 
 
@@ -122,12 +123,12 @@ def hold(place: Place, rng: random.Random) -> bool:
 
 def add_settings(place: Place, rng: random.Random) -> bool:
     """Give a cgroup settings of its own."""
-    return write(place.policy / "cgroups/add", str(place.any_cgroup(rng).stat().st_ino))
+    return write(place.policy / "cgroups/add", place.any_id(rng))
 
 
 def remove_settings(place: Place, rng: random.Random) -> bool:
     """Take them away."""
-    return write(place.policy / "cgroups/remove", str(place.any_cgroup(rng).stat().st_ino))
+    return write(place.policy / "cgroups/remove", place.any_id(rng))
 
 
 def make_cgroup(place: Place, rng: random.Random) -> bool:
@@ -276,11 +277,11 @@ SPARED = "p9_client_prepare_req"
 @lru_cache(maxsize=1)
 def spared() -> dict[str, str]:
     """Return what injected faults have to be told to spare that function, if it is there."""
-    symbols = [line.split()[:3] for line in read(Path("/proc/kallsyms")).splitlines()]
-    start = next((int(address, 16) for address, _, name in symbols if name == SPARED), 0)
-    if not start:
+    kernel = read_kernel(read(Path("/proc/kallsyms")))
+    if SPARED not in kernel.addresses:
         return {}
-    end = min(found for address, *_ in symbols if (found := int(address, 16)) > start)
+    start = kernel.addresses[SPARED][0]
+    end = next(address for address, *_ in kernel.entries if address > start)
     return {"reject-start": f"{start:#x}", "reject-end": f"{end:#x}"}
 
 

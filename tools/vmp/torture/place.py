@@ -54,6 +54,10 @@ class Place:
         """Return that or the checkers'."""
         return self.checked if rng.random() < 0.5 else self.cgroup(rng)
 
+    def any_id(self, rng: random.Random) -> str:
+        """Return the id that the module's files know such a one by."""
+        return str(self.any_cgroup(rng).stat().st_ino)
+
 
 def write(path: Path, text: str | bytes) -> bool:
     """Write to a file in one write, which raises OSError when it is refused."""
