@@ -7,59 +7,49 @@ set -euo pipefail
 	skip "CONFIG_FAULT_INJECTION and CONFIG_FAILSLAB"
 trap clean_up EXIT
 
+# attempt PATH TEXT NTH: writes while the NTH allocation fails; what came of it, and if one has failed.
+# What follows it is one process, which takes long to start in a guest.
+attempts='
+import errno, os, sys
+nth = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+def attempt(path, text, number=0):
+    file = os.open(path, os.O_WRONLY)
+    os.write(nth, b"%d" % number)
+    try:
+        os.write(file, text.encode())
+        result = "done"
+    except OSError as error:
+        result = errno.errorcode[error.errno]
+    left = int(os.pread(nth, 16, 0).strip(b"\0\n") or 0)
+    os.write(nth, b"0")
+    os.close(file)
+    return result, number and not left
+'
+
 # Gives a cgroup settings while the Nth allocation fails, for ever later ones until none fails; a line
 # each: N, what came of it, how many files there are afterwards.
 additions() {
-	python3 - "$POLICY/cgroups" "$(stat -c %i "$VMP_MEMCG")" <<'PYTHON'
-import errno, os, sys
+	python3 -c "$attempts"'
 cgroups, name = sys.argv[1:]
-nth = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-def write(to, number=0):
-    file = os.open(f"{cgroups}/{to}", os.O_WRONLY)
-    os.write(nth, b"%d" % number)
-    try:
-        os.write(file, name.encode())
-        return "done"
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    finally:
-        left = int(os.pread(nth, 16, 0).strip(b"\0\n") or 0)
-        os.write(nth, b"0")
-        os.close(file)
-        globals()["hit"] = number and not left
-number = 1
-while True:
-    result = write("add", number)
+number, failed = 1, True
+while failed:
+    result, failed = attempt(f"{cgroups}/add", name, number)
     print(number, result, sum(len(files) for _, _, files in os.walk(f"{cgroups}/{name}")))
-    if not hit:
-        break
-    if result == "done":
-        write("remove")
+    if failed and result == "done":
+        attempt(f"{cgroups}/remove", name)
     number += 1 + number // 8
-PYTHON
+' "$POLICY/cgroups" "$(stat -c %i "$VMP_MEMCG")"
 }
 
 # Switches to batch while the Nth allocation fails, N from 1 to 6; a line each: N, what came
-# of it, the policies afterwards. One process, which takes long to start in a guest.
+# of it, the policies afterwards.
 switches() {
-	python3 - "$POLICY/flush/policy" <<'PYTHON'
-import errno, os, sys
-nth = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-def switch(name, number=0):
-    policy = os.open(sys.argv[1], os.O_WRONLY)
-    os.write(nth, b"%d" % number)
-    try:
-        os.write(policy, name)
-        return "done"
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    finally:
-        os.write(nth, b"0")
-        os.close(policy)
+	python3 -c "$attempts"'
+policy = sys.argv[1]
 for number in range(1, 7):
-    switch(b"stock")
-    print(number, switch(b"batch", number), open(sys.argv[1]).read().strip())
-PYTHON
+    attempt(policy, "stock")
+    print(number, attempt(policy, "batch", number)[0], open(policy).read().strip())
+' "$POLICY/flush/policy"
 }
 
 echo N >/sys/kernel/debug/failslab/ignore-gfp-wait
