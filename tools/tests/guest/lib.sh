@@ -324,12 +324,16 @@ throttled() {
 	echo $((stats[writeback] + stats[congested]))
 }
 
-# settings_remove: memory cgroups have none of their own any more.
+dir_gone() { [[ ! -d $dir ]]; }
+
+# settings_remove: memory cgroups have none of their own any more. Those of a cgroup that was
+# removed may go by themselves meanwhile.
 settings_remove() {
 	local dir
 
 	for dir in "$POLICY"/cgroups/[0-9]*; do
-		[[ ! -d $dir ]] || echo "${dir##*/}" >"$POLICY/cgroups/remove"
+		{ echo "${dir##*/}" >"$POLICY/cgroups/remove"; } 2>/dev/null || wait_until dir_gone ||
+			fail "the settings ${dir##*/} can't be removed"
 	done
 }
 
