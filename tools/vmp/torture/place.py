@@ -3,6 +3,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ THP = SYSFS / "transparent_hugepage"
 KSM = SYSFS / "ksm"
 FAULTS = (DEBUG / "failslab", DEBUG / "fail_page_alloc")
 BITS = (1, 1, 1, 4, 9, 12, 13)  # of random numbers: many files take 0 or 1
+CHILD = 60  # seconds of a child: where memory.high is low, each few pages cost a sleep
 OTHER_WORDS = ("", "nonsense", "-1", "4097", "99999999999999999999")  # what no file takes
 
 
@@ -105,10 +107,11 @@ def value_for(text: str, rng: random.Random) -> str:
 
 
 def child(work: Callable[[], object]) -> int:
-    """Do something in a process of its own, which counts as its own; return its pid."""
+    """Do something in a process of its own, which is killed after CHILD s; return its pid."""
     pid = os.fork()
     if not pid:
         status = 1
+        signal.alarm(CHILD)
         os.setpriority(os.PRIO_PROCESS, 0, 0)
         try:
             work()
@@ -131,9 +134,12 @@ def command(*words: str | Path) -> bool:
 
 
 def stacks(pid: int) -> str:
-    """Return where the threads of a process are in the kernel."""
+    """Return where the threads of a process and those of its children are in the kernel."""
     tasks = Path(f"/proc/{pid}/task").glob("*")
-    return "\n".join(f"{read(task / 'comm').strip()} {read(task / 'stack')}" for task in tasks)
+    own = [f"{read(task / 'comm').strip()} {read(task / 'stack')}" for task in tasks]
+    statuses = Path("/proc").glob("[0-9]*/status")
+    children = [path.parent.name for path in statuses if f"\nPPid:\t{pid}\n" in read(path)]
+    return "\n".join([*own, *(stacks(int(each)) for each in children)])
 
 
 def clock() -> float:
