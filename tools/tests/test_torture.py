@@ -6,6 +6,7 @@ import os
 import random
 import re
 import subprocess
+import time
 from collections import Counter
 from io import BytesIO
 from itertools import combinations
@@ -15,10 +16,10 @@ from typing import Any
 import pytest
 from vmp.common import REPO, Failure, Usage, Words, parse
 from vmp.control.points import known_parameters, known_points
-from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.log import STALE_BREAKPOINT, find_splat
 from vmp.guest.suite import GUEST
 from vmp.testing.pages import parser_of
-from vmp.torture import checkers, command, fuzz, options, place
+from vmp.torture import checkers, command, fuzz, options, place, races
 from vmp.torture.actions import ACTIONS, KNOWN, LANES, SPOIL
 from vmp.torture.checkers import WRONG_DATA, Checker
 from vmp.torture.forms import Form, kernel_number
@@ -418,3 +419,30 @@ def test_the_files_of_the_source() -> None:
     found, known = source_words(), module_files()
     assert {name for name in found["made"] if not any(Path(k).name == name for k in known)} == set()
     assert found["numbers"] <= known
+
+
+def test_data_races_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = tmp_path / "kcsan"
+    switch.touch()
+    monkeypatch.setattr(races, "SWITCH", switch)
+    log = [
+        "BUG: KCSAN: data-race in do_nanosleep / hrtimer_wakeup",
+        "write to 0xffff888007b2fd60 of 8 bytes by task 90 on cpu 1:",
+        "BUG: KCSAN: data-race in do_nanosleep / hrtimer_wakeup",
+        "BUG: KCSAN: data-race in add_steps [vmscan_policy] / shrink_node",
+    ]
+    found = races.Races()
+    found.begin()
+    found.note(log)
+    assert switch.read_text() == "on"
+    assert not find_splat(log)
+    assert found.ours() == ["add_steps [vmscan_policy] / shrink_node"]
+    assert found.said() == (
+        "3 reports of data races: do_nanosleep / hrtimer_wakeup 2, "
+        "add_steps [vmscan_policy] / shrink_node 1"
+    )
+
+
+def test_a_child_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "CHILD", 1)
+    assert not place.done(place.child(lambda: time.sleep(60)))

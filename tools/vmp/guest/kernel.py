@@ -21,11 +21,16 @@ from vmp.guest.sources import Version, find_version, say, unpack
 CONFIG = REPO / "tools" / "config"
 BASE = "guest.config"
 # What a variant adds to that and to the series' own fragment.
-VARIANTS = {"plain": [], "debug": ["debug.config"], "off": ["off.config"]}
+VARIANTS = {
+    "plain": [],
+    "debug": ["debug.config"],
+    "kcsan": ["kcsan.config"],
+    "off": ["off.config"],
+}
 OPTION = "CONFIG_VMSCAN_POLICY"
 SOURCE, BUILD, KERNEL, MODULE = (CACHE / name for name in ("source", "build", "kernel", "module"))
 STEPS = CACHE / "steps"
-USUAL = {"plain": 1900, "debug": 1900}  # steps of a first build, about
+USUAL = {"plain": 1900, "debug": 1900, "kcsan": 1900}  # steps of a first build, about
 ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
 
 
@@ -342,9 +347,9 @@ def build_locked(
     """Build a kernel into `result`, which appears only when it is complete."""
     tree = apply_patches(version, patches)
     label = f"{variant}-steps" if partial else variant
-    # Debug options change every object: its tree gains nothing from plain's.
+    # Sanitizers change every object: its tree gains nothing from plain's.
     build = BUILD / version.package / label
-    if variant == "debug":
+    if variant in ("debug", "kcsan"):
         build.mkdir(parents=True, exist_ok=True)
     else:
         copied_build(version, label)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 MAX_CPUS = 16  # CONFIG_NR_CPUS of the guest's kernel
 SPLAT_LINES = 60  # an excerpt is cut after that many lines
-# What a log line of a sick kernel looks like, after its time stamp.
+# What a log line of a sick kernel looks like, after its time stamp. Data races are for those who
+# look for them: stock has some.
 SPLAT = re.compile(
-    r"WARNING: |BUG: |BUG [\w-]+ \(|kernel BUG at |watchdog: BUG: |Oops: |general protection fault"
+    r"WARNING: |BUG: (?!KCSAN: )|BUG [\w-]+ \(|kernel BUG at |watchdog: BUG: |Oops: "
+    r"|general protection fault"
     r"|\S+.*: [0-9a-f]{4} \[#\d+\]|Kernel panic|UBSAN: |INFO: task .* blocked for more than"
     r"|INFO: trying to register non-static key|rcu: INFO: |INFO: rcu_|refcount_t: "
     r"|kmemleak: \d+ new suspected|.*(unreferenced object 0x|Bad swap file entry)"

@@ -12,7 +12,7 @@ from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
 from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
-from vmp.guest.suite import DEBUG_SCALE, GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
+from vmp.guest.suite import GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
 from vmp.torture.actions import ACTIONS
 from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.reduce import reduce
@@ -36,7 +36,11 @@ def arguments(parser: Parser) -> None:
     add("--reduce", action="store_true",
         help="when it fails, look for the shortest list of actions that still fails")  # fmt: skip
     add("--kernel", metavar="V", help=KERNEL_HELP)
-    add("--debug", action="store_true", help="use the kernel with sanitizers and lock checking")
+    kernels = parser.add_mutually_exclusive_group()
+    kernels.add_argument("--debug", dest="variant", action="store_const", const="debug",
+        default="plain", help="use the kernel with sanitizers and lock checking")  # fmt: skip
+    kernels.add_argument("--kcsan", dest="variant", action="store_const", const="kcsan",
+        help="use one that reports data races")  # fmt: skip
     add("--numa", choices=("1", "2", "4"), default="1", help="nodes of the guest (default: 1)")
 
 
@@ -64,8 +68,7 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
         log = OUT / f"torture-{name}-{number}.log"
         limit = int(3 * left + 1800)
         environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={limit}",
-                       f"VMP_TORTURE={words_for(args, actions, left)}",
-                       *([f"VMP_SCALE={DEBUG_SCALE}"] if args.debug else [])]  # fmt: skip
+                       f"VMP_TORTURE={words_for(args, actions, left)}"]  # fmt: skip
         words: Words = ["--kernel", kernel, "--numa", args.numa,
                         *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip
         status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
@@ -111,7 +114,7 @@ def torture(args: argparse.Namespace) -> int:
         for name, action in ACTIONS.items():
             print(f"{name:{width}}  {action.run.__doc__ if action.run else OPERATION}")
         return 0
-    kernel = build_kernel(asked(args.kernel), "debug" if args.debug else "plain")
+    kernel = build_kernel(asked(args.kernel), args.variant)
     OUT.mkdir(exist_ok=True)
     print(f"torture: seed {args.seed}: {args.for_:.0f} s, then a look at what is left", flush=True)
     found = in_guests(args, kernel, actions, str(args.seed))
@@ -122,7 +125,7 @@ def torture(args: argparse.Namespace) -> int:
     if args.reduce:
         actions = reduced(args, kernel, found.actions)
     again = f"tools/torture --seed {args.seed} --for {max(1, args.for_):.0f}s"
-    again += " --debug" if args.debug else ""
+    again += f" --{args.variant}" if args.variant != "plain" else ""
     again += f" --numa {args.numa}" if args.numa != "1" else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""
     again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"

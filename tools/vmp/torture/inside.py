@@ -25,6 +25,7 @@ from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
 from vmp.torture.checkers import Checkers
 from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.place import CPUS, FAULTS, Place, clock, command, read, stacks, wait_until, write
+from vmp.torture.races import Races
 from vmp.torture.state import left, state
 
 HANG = 300  # seconds that nothing takes, however busy the machine
@@ -132,6 +133,7 @@ class Torture:
         known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
         self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
         self.failed_swap = 0
+        self.races = Races()
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -141,6 +143,7 @@ class Torture:
         """Raise Failure if the kernel has logged trouble."""
         lines = list(self.log.messages())
         self.failed_swap += sum(FAILED_SWAP in line for line in lines)
+        self.races.note(lines)
         if splat := find_splat(lines):
             raise Failure("the kernel's log shows trouble: " + "\n".join(splat))
 
@@ -172,6 +175,7 @@ class Torture:
             raise Failure("the module can't be loaded")
         version = read(Path("/sys/module/vmscan_policy/srcversion")).strip()
         self.say(f"the module's srcversion is {version}")
+        self.races.begin()
         pages = self.checkers.pages()
         self.checkers.files(Path(checkers.__file__))
         self.say(f"the lanes start at {time.time():.0f}")  # seconds since 1970
@@ -199,6 +203,8 @@ class Torture:
             raise Failure("\n".join([str(failure), *rest])) from None
         self.removed(before)
         self.read_log()
+        if names := self.races.ours():
+            raise Failure(f"data races in functions of ours: {', '.join(names)}")
 
     def settled(self) -> dict[str, set[str]]:
         """Return the state of the kernel without the module, when no branch is on any more."""
@@ -246,6 +252,8 @@ class Torture:
         self.say("faults: " + ", ".join(f"{count} {name}" for name, count in faults.items()))
         checked = (f"{count} {name}" for name, count in sorted(self.checkers.counts.items()))
         self.say(f"checked: {', '.join(checked)}")
+        if self.races.there:
+            self.say(self.races.said())
 
     def abandon(self) -> None:
         """End what still runs, and wait for it, though not for what hangs."""
