@@ -103,6 +103,8 @@ mkdir "$instance"
 echo 16384 >"$instance/buffer_size_kb"
 max=$(id_of "$VMP_MEMCG/max")
 stock=$(id_of "$VMP_MEMCG/stock")
+# Stock kills some of these, too: no reason to go over to stock.
+echo off >"$POLICY/guard/state"
 printf '%s\n' "$max" >"$dirs/add"
 printf '%s\n' "$stock" >"$dirs/add"
 echo max >"$dirs/$max/profile"
