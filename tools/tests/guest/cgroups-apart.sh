@@ -114,7 +114,9 @@ for name in max/below stock none; do
 done
 decided "$POLICY" # by tests before this one
 machine=$count
-for lru in mglru classic; do
+lrus=(mglru)
+! full || lrus+=(classic)
+for lru in "${lrus[@]}"; do
 	set_lru "$lru"
 	# one with settings, in a machine that is stock
 	watch max/below stock none
