@@ -114,6 +114,19 @@ static void waits_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, vmp_guard_waits(&window));
 }
 
+/* A tick or two that a host has made long are nothing yet. */
+static void slow_test(struct kunit *test)
+{
+	const u64 ms = NSEC_PER_MSEC;
+
+	KUNIT_EXPECT_FALSE(test, vmp_guard_slow(112 * ms, 2, 100));
+	KUNIT_EXPECT_FALSE(test, vmp_guard_slow(1000 * ms, 7, 100));
+	KUNIT_EXPECT_TRUE(test, vmp_guard_slow(1001 * ms, 1, 100));
+	KUNIT_EXPECT_FALSE(test, vmp_guard_slow(100 * ms, 8, 100));
+	KUNIT_EXPECT_TRUE(test, vmp_guard_slow(101 * ms, 8, 100));
+	KUNIT_EXPECT_FALSE(test, vmp_guard_slow(36000000 * ms, 1, 3600000));
+}
+
 static void stock_test(struct kunit *test)
 {
 	struct vmp_settings settings = vmp_default_settings(0);
@@ -180,6 +193,7 @@ static struct kunit_case guard_cases[] = {
 	KUNIT_CASE(stalls_test),
 	KUNIT_CASE(window_test),
 	KUNIT_CASE(waits_test),
+	KUNIT_CASE(slow_test),
 	KUNIT_CASE(stock_test),
 	KUNIT_CASE(tripped_test),
 	{}

@@ -220,6 +220,27 @@ bool vmp_guard_waits(const struct vmp_window *window)
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_guard_waits);
 
+/* A busy host may not have given a virtual CPU back so often. */
+#define MANY_TIMES	8
+#define FAR_BEYOND	10	/* times the limit */
+
+/**
+ * vmp_guard_slow() - do callbacks take too much CPU time?
+ * @ns: what they took in a second
+ * @times: how often they took some
+ * @limit: in ms
+ *
+ * Where a host takes a CPU away for many ticks, these are charged to a callback, if one was under
+ * way. So a few times tell nothing but of what is far beyond the limit.
+ *
+ * Return: true if they do.
+ */
+bool vmp_guard_slow(u64 ns, unsigned int times, unsigned int limit)
+{
+	return ns > limit * (u64)NSEC_PER_MSEC * (times < MANY_TIMES ? FAR_BEYOND : 1);
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_guard_slow);
+
 static void teardown_workfn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(teardown_work, teardown_workfn);
 
@@ -286,6 +307,7 @@ static struct {
 	pid_t pid;
 	unsigned long since;
 	u64 ns;
+	unsigned int times;
 } taken[1024];
 
 /* A callback has taken that. Some clocks move more seldom than others, and then by more. */
@@ -294,6 +316,7 @@ void vmp_guard_took(const struct vmp_watch *watch, u64 ns)
 	const unsigned int limit = watch->rule->settings.callback;
 	typeof(taken[0]) *of_task = &taken[current->pid % ARRAY_SIZE(taken)];
 	const unsigned long now = jiffies;
+	unsigned int times;
 
 	if (!limit)
 		return;
@@ -301,10 +324,13 @@ void vmp_guard_took(const struct vmp_watch *watch, u64 ns)
 		WRITE_ONCE(of_task->pid, current->pid);
 		WRITE_ONCE(of_task->since, watch->at);
 		WRITE_ONCE(of_task->ns, 0);
+		WRITE_ONCE(of_task->times, 0);
 	}
 	ns = min(ns, (now - watch->at + 1) * (u64)TICK_NSEC) + READ_ONCE(of_task->ns);
 	WRITE_ONCE(of_task->ns, ns);
-	if (ns > limit * (u64)NSEC_PER_MSEC)
+	times = READ_ONCE(of_task->times) + 1;
+	WRITE_ONCE(of_task->times, times);
+	if (vmp_guard_slow(ns, times, limit))
 		trip(watch->rule, watch->memcg, VMP_CAUSE_CALLBACK, watch->point,
 		     div_u64(ns, NSEC_PER_MSEC), limit,
 		     "a task's callbacks took %llu ms of CPU time in a second, more than %u",

@@ -426,6 +426,7 @@ bool vmp_guard_kills(const struct vmp_kills *now, const struct vmp_kills *before
 unsigned long vmp_guard_stalls(struct vmp_stall *stall, unsigned long now);
 void vmp_guard_window(struct vmp_window *window, u64 now, unsigned int seconds);
 bool vmp_guard_waits(const struct vmp_window *window);
+bool vmp_guard_slow(u64 ns, unsigned int times, unsigned int limit);
 int vmp_guard_want(bool want);
 void vmp_guard_changed(struct vmp_entry *entry);
 void vmp_guard_clear(struct vmp_guard *guard);
