@@ -332,6 +332,7 @@ settings_remove() {
 	local dir
 
 	for dir in "$POLICY"/cgroups/[0-9]*; do
+		[[ -d $dir ]] || continue
 		{ echo "${dir##*/}" >"$POLICY/cgroups/remove"; } 2>/dev/null || wait_until dir_gone ||
 			fail "the settings ${dir##*/} can't be removed"
 	done
