@@ -10,7 +10,8 @@
 #define FEEDBACK VMSCAN_TRAIT_FEEDBACK
 #define UNMAP	VMSCAN_TRAIT_UNMAP
 #define YOUNG	VMSCAN_TRAIT_YOUNG
-#define ALL	(BUDGET | FEEDBACK | UNMAP | YOUNG)
+#define DISCARD	VMSCAN_TRAIT_DISCARD
+#define ALL	(BUDGET | FEEDBACK | UNMAP | YOUNG | DISCARD)
 
 struct shown_case {
 	const struct vmp_point *point;
@@ -32,6 +33,7 @@ static const struct shown_case shown_cases[] = {
 	{ &vmp_throttle_point, ALL, "stock=0 memcg=1 all=2" },
 	{ &vmp_unmap_point, NONE, "stock=0 batch=1" },
 	{ &vmp_unmap_point, UNMAP, "" },
+	{ &vmp_unmap_point, DISCARD, "stock=0 batch=1" },
 	{ &vmp_unmap_point, ALL & ~UNMAP, "stock=0 batch=1" },
 	{ &vmp_young_point, NONE, "stock=0 batch=1" },
 	{ &vmp_young_point, YOUNG, "" },
@@ -157,10 +159,19 @@ static void ends_test(struct kunit *test)
 			vmp_scan_ages(c->old[0], c->traits));
 }
 
+static void kinds_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, vmp_nr_names(vmp_unmap_point.option, ALL & ~DISCARD), 3);
+	KUNIT_EXPECT_EQ(test, vmp_nr_names(vmp_unmap_point.option, DISCARD), 1);
+	KUNIT_EXPECT_STREQ(test, vmp_unmap_point.option->names[0], "anon");
+	KUNIT_EXPECT_EQ(test, vmp_nr_names(vmp_writeback_point.option, ALL), 2);
+}
+
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE_PARAM(shown_test, shown_gen_params),
 	KUNIT_CASE_PARAM(profile_test, profile_gen_params),
 	KUNIT_CASE_PARAM(ends_test, ends_gen_params),
+	KUNIT_CASE(kinds_test),
 	{}
 };
 

@@ -508,7 +508,7 @@ static int abi_show(struct seq_file *m, void *v)
 DEFINE_SHOW_ATTRIBUTE(abi);
 
 /* By the position of the bit, as enum vmscan_trait has them. */
-static const char *const trait_names[] = { "budget", "feedback", "unmap", "young" };
+static const char *const trait_names[] = { "budget", "feedback", "unmap", "young", "discard" };
 
 static int traits_show(struct seq_file *m, void *v)
 {

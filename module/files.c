@@ -230,13 +230,31 @@ static ssize_t number_write(struct file *file, const char __user *ubuf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(number);
 
+/**
+ * vmp_nr_names() - what is there to choose from?
+ * @option: the file
+ * @traits: the kernel's
+ *
+ * Return: how many of its names mean something there.
+ */
+unsigned int vmp_nr_names(const struct vmp_option *option, unsigned long traits)
+{
+	return option->one_with & traits ? 1 : option->nr_names;
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_nr_names);
+
 static int option_show(struct seq_file *m, void *v)
 {
 	const struct vmp_file *file = m->private;
 	const struct vmp_option *option = file->item;
 	unsigned int chosen = READ_ONCE(*setting_of(file, option->setting));
+	unsigned int nr_names = vmp_nr_names(option, vmp_traits());
 
-	show_chosen(m, option->names, option->nr_names, option->several ? chosen : BIT(chosen));
+	/* A name by itself does not tell whether it is chosen. */
+	if (nr_names == 1)
+		seq_printf(m, chosen & 1 ? "none [%s]\n" : "[none] %s\n", *option->names);
+	else
+		show_chosen(m, option->names, nr_names, option->several ? chosen : BIT(chosen));
 
 	return 0;
 }
@@ -246,6 +264,7 @@ static ssize_t option_write(struct file *file, const char __user *ubuf,
 {
 	const struct vmp_file *to = file_inode(file)->i_private;
 	const struct vmp_option *option = to->item;
+	unsigned int nr_names = vmp_nr_names(option, vmp_traits());
 	char *text = vmp_copy_text(ubuf, count);
 	unsigned int value;
 	int err;
@@ -254,10 +273,9 @@ static ssize_t option_write(struct file *file, const char __user *ubuf,
 		return PTR_ERR(text);
 
 	if (option->several) {
-		err = vmp_parse_choices(option->path, text, option->names, option->nr_names,
-					&value);
+		err = vmp_parse_choices(option->path, text, option->names, nr_names, &value);
 	} else {
-		err = vmp_parse_choice(option->path, text, option->names, option->nr_names);
+		err = vmp_parse_choice(option->path, text, option->names, nr_names);
 		value = err;
 	}
 	kfree(text);

@@ -41,6 +41,7 @@ struct vmp_number {
  * @path: the file, below the directory of the machine or of a cgroup
  * @names: the names
  * @nr_names: how many they are
+ * @one_with: traits with one of which the first of them is all that there is
  * @several: any subset of them is allowed
  * @setting: where in the settings the index of the name is, with @several a bit for each
  */
@@ -48,6 +49,7 @@ struct vmp_option {
 	const char *path;
 	const char *const *names;
 	unsigned int nr_names;
+	unsigned long one_with;
 	bool several;
 	size_t setting;
 };
@@ -394,6 +396,7 @@ void vmp_create_number(struct vmp_entry *entry, struct dentry *dir,
 		       const struct vmp_number *number);
 void vmp_create_option(struct vmp_entry *entry, struct dentry *dir,
 		       const struct vmp_option *option);
+unsigned int vmp_nr_names(const struct vmp_option *option, unsigned long traits);
 void vmp_show_names(struct seq_file *m, const char *const *names,
 		    unsigned int nr_names, unsigned int current_name);
 void vmp_show_counters(struct seq_file *m, const char *const *names,

@@ -25,8 +25,8 @@ static const char *const stat_names[VMP_NR_RMAP_STATS] = {
 };
 
 static const char *const kind_names[] = {
-	[VMSCAN_LAZYFREE] = "lazyfree",
 	[VMSCAN_ANON] = "anon",
+	[VMSCAN_LAZYFREE] = "lazyfree",
 	[VMSCAN_FILE] = "file",
 };
 
@@ -125,6 +125,7 @@ static const struct vmp_option unmap_kinds = {
 	.path = "unmap/kinds",
 	.names = kind_names,
 	.nr_names = ARRAY_SIZE(kind_names),
+	.one_with = VMSCAN_TRAIT_DISCARD,
 	.several = true,
 	.setting = offsetof(struct vmp_settings, kinds),
 };

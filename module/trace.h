@@ -109,8 +109,8 @@ TRACE_DEFINE_ENUM(VMSCAN_THROTTLE_CONGESTED);
 	{ VMP_END_AGED, "aged" }
 
 #define FOLIO_KINDS \
-	{ VMSCAN_LAZYFREE, "lazyfree" }, \
 	{ VMSCAN_ANON, "anon" }, \
+	{ VMSCAN_LAZYFREE, "lazyfree" }, \
 	{ VMSCAN_FILE, "file" }
 
 #define THROTTLE_REASONS \

@@ -105,9 +105,9 @@ def test_only_events_that_exist_are_asked_for(tracefs: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
-        ("lazyfree,anon,file", ""),
-        ("anon,file", "kind==1||kind==2"),
-        ("lazyfree", "kind==0"),
+        ("anon,lazyfree,file", ""),
+        ("anon,file", "kind==0||kind==2"),
+        ("lazyfree", "kind==1"),
     ],
 )
 def test_large_folios_of_some_kinds(tracefs: Path, text: str, condition: str) -> None:
@@ -120,7 +120,7 @@ def test_large_folios_of_some_kinds(tracefs: Path, text: str, condition: str) ->
 
 @pytest.mark.parametrize("wrong", ["", "anno", "anon,", "anon,none", "anon file"])
 def test_what_is_no_kind_of_folio(wrong: str) -> None:
-    with pytest.raises(Failure, match="allowed are lazyfree, anon, file, .*or none$"):
+    with pytest.raises(Failure, match="allowed are anon, lazyfree, file, .*or none$"):
         recorder.parse_folios(wrong)
 
 
@@ -289,7 +289,7 @@ def test_a_command_that_is_missing_is_named() -> None:
         ("--for soon", "is no time"),
         ("--every 0 -- true", "is no time"),
         ("--buffer much -- true", "is no size"),
-        ("--folios all -- true", "'all' is no kind of folio: allowed are lazyfree, anon, file"),
+        ("--folios all -- true", "'all' is no kind of folio: allowed are anon, lazyfree, file"),
         ("--ab flush=stock -- true", "no pair of settings"),
         ("--bogus -- true", "--bogus"),
         ("true", "unrecognized"),

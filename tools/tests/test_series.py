@@ -11,7 +11,7 @@ HOOKS = REPO / "kernel-hooks"
 COMMON = HOOKS / "common"
 SERIES = sorted(path.parent.name for path in HOOKS.glob("*/series"))
 MOST_CHANGED = 250  # lines of existing files, of a series
-MOST_DIFFERENT = 30  # lines, between the newest two series
+MOST_DIFFERENT = 60
 
 
 def patches(series: str) -> list[str]:

@@ -104,11 +104,11 @@ def test_reset(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show.RESET.run(parser.parse_args([])) == 0
     captured = capsys.readouterr()
     assert captured.out == (
-        "set: profile=stock, flush.max_folios=64, unmap.kinds=lazyfree+anon+file\n"
+        "set: profile=stock, flush.max_folios=64, unmap.kinds=anon+lazyfree+file\n"
     )
     assert captured.err.endswith("flush.own\n")
     assert (root / "profile").read_text() == "stock"
-    assert (root / "unmap/kinds").read_text() == "lazyfree,anon,file"
+    assert (root / "unmap/kinds").read_text() == "anon,lazyfree,file"
     assert (root / "flush/own").read_text() == "3\n"
 
 

@@ -104,7 +104,7 @@ declare -A loaded=(
 	[writeback/dirty_gen]="youngest [second-youngest]"
 	[throttle/policy]="[stock] memcg all"
 	[unmap/policy]="[stock] batch"
-	[unmap/kinds]="[lazyfree] [anon] [file]"
+	[unmap/kinds]="[anon] [lazyfree] [file]"
 	[unmap/max_ptes]=512
 	[young/policy]="[stock] batch"
 	[young/max_ptes]=512
@@ -120,13 +120,14 @@ declare -A loaded=(
 	[trial]=0
 )
 ! has_trait budget || loaded[aging/in_effect]=yes
+! has_trait discard || loaded[unmap/kinds]="none [anon]"
 want=""
 for file in "${settings[@]}"; do
 	want+="$file:${loaded[$file]}"$'\n'
 done
 read_state
 [[ $state == "$want" ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 9
+[[ $(<"$POLICY/abi") == "abi 10
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 
@@ -161,12 +162,15 @@ fi
 accept throttle/policy memcg "stock [memcg] all"
 accept throttle/policy all "stock memcg [all]"
 accept throttle/policy stock "[stock] memcg all"
-if has unmap; then
-	accept unmap/kinds lazyfree,anon "[lazyfree] [anon] file"
-	accept unmap/kinds none "lazyfree anon file"
-	accept unmap/kinds file "lazyfree anon [file]"
-	accept unmap/kinds file,lazyfree "[lazyfree] anon [file]"
-	accept unmap/kinds lazyfree,anon,file "[lazyfree] [anon] [file]"
+if has_trait discard; then
+	accept unmap/kinds none "[none] anon"
+	accept unmap/kinds anon "none [anon]"
+elif has unmap; then
+	accept unmap/kinds lazyfree,anon "[anon] [lazyfree] file"
+	accept unmap/kinds none "anon lazyfree file"
+	accept unmap/kinds file "anon lazyfree [file]"
+	accept unmap/kinds file,lazyfree "anon [lazyfree] [file]"
+	accept unmap/kinds lazyfree,anon,file "[anon] [lazyfree] [file]"
 fi
 for point in unmap young; do
 	has "$point" || continue
@@ -248,7 +252,8 @@ refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 refuse guard/state tripped "$invalid" "guard/state takes one of: armed off"
 refuse guard/strict 2 "$range" "guard/strict takes a number from 0 to 1"
 refuse guard/stall 1m "$invalid" "guard/stall takes a number from 0 to 3600000"
-kinds="unmap/kinds takes none, or any of: lazyfree,anon,file"
+kinds="unmap/kinds takes none, or any of: anon,lazyfree,file"
+! has_trait discard || kinds=${kinds%,lazyfree,file}
 if has unmap; then
 	for text in all $'\n' "file," " file" "file anon" none,file; do
 		refuse unmap/kinds "$text" "$invalid" "$kinds"

@@ -3,7 +3,7 @@
 # What the kernel does once for a large folio instead of once for each of its pages.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-need_point unmap young
+need_point unmap
 tracing=/sys/kernel/tracing
 [[ -e $tracing/function_profile_enabled ]] || skip "CONFIG_FUNCTION_PROFILER"
 looks=$tracing/events/kprobes/vmp_look_around
@@ -58,20 +58,29 @@ swap_new
 xfs_new
 large_set always always
 # A compiler may have given the name of a static function a suffix.
-for name in page_vma_mapped_walk 'set_tlb_ubc_flush_pending*' swap_duplicate swap_duplicate_nr \
-	'deferred_split_folio*'; do
+names=(page_vma_mapped_walk 'set_tlb_ubc_flush_pending*' 'deferred_split_folio*')
+kinds=(dirty)
+if has_trait discard; then
+	names+=(folio_dup_swap)
+else
+	names+=(swap_duplicate swap_duplicate_nr)
+	kinds+=(lazyfree file-clean)
+fi
+for name in "${names[@]}"; do
 	echo "$name" >>"$tracing/set_ftrace_filter"
 done
 declare -A calls=()
-for kind in dirty lazyfree file-clean; do
+for kind in "${kinds[@]}"; do
 	wait_until stock_counts "$kind" || fail "$kind: stock is not what it is taken for"
 	count "$kind" batch
 	expect page_vma_mapped_walk 1
 	expect set_tlb_ubc_flush_pending 1
+	expect folio_dup_swap 1
 	expect swap_duplicate 0
 	expect swap_duplicate_nr 1
 	expect deferred_split_folio 0
 done
+has young || exit 0
 # At the limit, reclaim asks before whether they are young. It looks around each young page; only
 # large folios count: struct page_vma_mapped_walk has the number of pages after the first.
 set_lru mglru

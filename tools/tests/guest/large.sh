@@ -4,7 +4,7 @@
 # handled one by one or in batches of any size.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-need_point unmap young
+need_point unmap
 modprobe test_hmm 2>/dev/null || skip "CONFIG_TEST_HMM"
 [[ -e /sys/kernel/debug/gup_test ]] || skip "CONFIG_GUP_TEST"
 trap clean_up EXIT
@@ -12,10 +12,23 @@ trap clean_up EXIT
 # run_large CASE: sets unmapped and checked to how many entries of it are handled in batches.
 run_large() {
 	unmapped=$(counter unmap ptes)
-	checked=$(counter young ptes)
+	checked=$(young_ptes)
 	in_memcg "$BIN/large" "$1" "$FS/file" 1 >/dev/null || fail "$1 fails"
 	unmapped=$(($(counter unmap ptes) - unmapped))
-	checked=$(($(counter young ptes) - checked))
+	checked=$(($(young_ptes) - checked))
+}
+
+young_ptes() {
+	! has young || counter young ptes
+}
+
+# stocks CASE: are all of its entries unmapped by stock? So are pages that leave a marker behind.
+stocks() {
+	case $1 in
+	shmem-uffd) ;;
+	lazyfree* | file* | shmem) has_trait discard ;;
+	*) return 1 ;;
+	esac
 }
 
 # An LRU and a number of CPUs; entries at once.
@@ -51,9 +64,7 @@ for setting in "${settings[@]}"; do
 				fail "$what, batches of $size: $got"
 			[[ $got == "$want" ]] || fail "$what, batches of $size: got $got instead of $want"
 			entries=$(($(counter unmap ptes) - before))
-			# Pages that leave a marker behind are stock's.
-			((entries)) || [[ $name == shmem-uffd ]] ||
-				fail "$what, batches of $size: nothing in a batch"
+			((entries)) || stocks "$name" || fail "$what, batches of $size: nothing in a batch"
 		done
 		echo "$what: $entries entries in batches, $want"
 	done
@@ -67,7 +78,7 @@ set_rmap young stock
 run_large forked
 ((unmapped && !checked)) || fail "unmap alone: $unmapped entries unmapped, $checked checked at once"
 declare -A cases=([lazyfree]=lazyfree [anon]=dirty [file]=file-clean)
-for only in none "${!cases[@]}"; do
+for only in none "${unmap_kinds[@]}"; do
 	set_kinds "$only"
 	for kind in "${!cases[@]}"; do
 		run_large "${cases[$kind]}"
@@ -76,11 +87,14 @@ for only in none "${!cases[@]}"; do
 		[[ $kind != "$only" ]] || ((unmapped)) || fail "kinds $only: none at once"
 	done
 done
-set_kinds lazyfree,anon,file
+set_kinds "${unmap_kinds[@]}"
 set_rmap unmap stock
-set_rmap young batch
-run_large forked
-((!unmapped && checked)) || fail "young alone: $unmapped entries unmapped, $checked checked at once"
+if has young; then
+	set_rmap young batch
+	run_large forked
+	((!unmapped && checked)) ||
+		fail "young alone: $unmapped entries unmapped, $checked checked at once"
+fi
 
 # A device that takes its time, unlike zram: what was paged out stays in the swap cache.
 set_rmap young stock
@@ -94,7 +108,9 @@ for policy in stock "batch 3" "batch 512"; do
 	set_rmap unmap $policy
 	mkswap -f "$loop" &>/dev/null
 	swapon -p 10 "$loop"
+	kept=$(counter unmap kept)
 	got=$(in_memcg "$BIN/large" pinned-again "$FS/file" 1 2>&1) || fail "$policy: $got"
+	[[ $policy == stock ]] || above unmap kept "$kept" || fail "$policy: nothing is told to stay mapped"
 	[[ $got == *"reclaimed: 16P"*S* ]] ||
 		fail "$policy: $got instead of a pinned folio in memory and others in swap"
 	# It goes on until nothing uses an entry.

@@ -49,6 +49,10 @@ if has_trait budget; then
 	scan_settings+=("stock stop" "stock async" "v6.12 continue")
 fi
 
+# The kinds of large folio that unmap=batch can be for: else stock does it in batches.
+unmap_kinds=(anon lazyfree file)
+! has_trait discard || unmap_kinds=(anon)
+
 # full: are all settings wanted?
 full() { [[ ${VMP_FULL:-} ]]; }
 
@@ -140,15 +144,21 @@ set_rmap() {
 	write "$1/policy" "$2"
 }
 
-# set_kinds none|KIND,...: the folios that unmap=batch is for.
-set_kinds() { write unmap/kinds "$1"; }
+# set_kinds none|KIND...: the folios that unmap=batch is for.
+set_kinds() {
+	local IFS=,
+
+	write unmap/kinds "$*"
+}
 
 # Any of the settings, with any limit.
 set_rmap_random() {
 	local names=(stock batch) point
-	local some=(none lazyfree file "lazyfree,anon" "anon,file" "lazyfree,anon,file")
+	local first=$((RANDOM % ${#unmap_kinds[@]})) kinds
 
-	set_kinds "${some[RANDOM % ${#some[@]}]}"
+	kinds=("${unmap_kinds[@]:first:1 + RANDOM % 3}")
+	((RANDOM % 4)) || kinds=(none)
+	set_kinds "${kinds[@]}"
 	for point in unmap young; do
 		set_rmap "$point" "${names[RANDOM % 2]}" $(((RANDOM % 512 >> RANDOM % 9) + 1))
 	done

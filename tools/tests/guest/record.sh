@@ -75,7 +75,7 @@ if has unmap; then
 				$BIN/large \$name $FS/file 1 || exit
 			done" >/dev/null || fail "the recording of $kinds fails"
 		check_file
-		for kind in lazyfree anon file; do
+		for kind in "${unmap_kinds[@]}"; do
 			events=$(recorded "unmap_folio: .*kind=$kind ")
 			echo "--folios $kinds: $events events of $kind"
 			[[ ,$kinds, != *,$kind,* ]] || ((events)) || fail "no folio of $kind was recorded"

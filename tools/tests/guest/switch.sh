@@ -95,7 +95,7 @@ set_policy batch
 does flush deferred "${before[deferred]}"
 set_throttle feedback all
 ! has writeback || does writeback batches
-set_kinds lazyfree,anon,file
+set_kinds "${unmap_kinds[@]}"
 mkdir "$CGROUPS/large"
 for point in unmap young; do
 	has "$point" || continue

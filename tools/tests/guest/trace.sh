@@ -116,7 +116,16 @@ large_set always never
 set_rmap unmap batch
 set_rmap young batch
 # Some are swapped out, some stay mapped, some are mlocked, and some looked at before.
-for name in dirty lazyfree-dirty locked aged; do
+names=(dirty lazyfree-dirty locked aged)
+wanted=(flush.batches scan.passes writeback.batches aging.async aging.sync unmap.folios unmap.left
+	young.folios)
+# There, what stays mapped or is mlocked is stock's.
+if has_trait discard; then
+	names+=(half-forked)
+else
+	wanted+=(unmap.kept)
+fi
+for name in "${names[@]}"; do
 	in_memcg "$BIN/large" "$name" "$FS/file" 1 >/dev/null || fail "$name fails"
 done
 memcg_remove
@@ -145,8 +154,7 @@ figures=$(python3 -B "$(dirname "$0")/traced.py" "$instance/trace" \
 	"$WORK/counted-before" "$WORK/counted-after" 2>&1) || fail "$figures"
 read_pairs events <<<"$figures"
 echo "traced: ${figures//$'\n'/, }"
-for name in flush.batches scan.passes writeback.batches aging.async aging.sync unmap.folios \
-	unmap.left unmap.kept young.folios; do
+for name in "${wanted[@]}"; do
 	has "${name%.*}" || continue
 	((${events[$name]:-0})) || fail "no $name was traced"
 done

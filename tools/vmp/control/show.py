@@ -33,7 +33,7 @@ from vmp.control.debugfs import (
     parse_choices,
     value_of,
 )
-from vmp.control.points import Policy, known_parameters, known_points
+from vmp.control.points import Parameter, Policy, known_parameters, known_points
 
 WIDTH = 100  # columns of text, at most
 NORMAL = "\x1b[m"  # of a terminal's colors
@@ -292,6 +292,13 @@ def reset_cgroup(cgroup: Cgroup) -> None:
         print(f"removed: nothing. {cgroup.whose()}")
 
 
+def default_of(control: Control, name: str, parameter: Parameter) -> str:
+    """Return a parameter's default: of several names those that this kernel has."""
+    words = parameter.default.split("+")
+    there = parse_choices(control.text(name))[1]
+    return "+".join(word for word in words if word in there) if len(words) > 1 else words[0]
+
+
 def reset(args: argparse.Namespace) -> int:
     """Set all policies to stock and all parameters to their defaults; leave trace events.
 
@@ -307,7 +314,7 @@ def reset(args: argparse.Namespace) -> int:
     own = [name for name in control.names() if name != TRACE and name not in control.points()]
     control.clear()
     first = sorted((name for name in own if name in known), key=lambda name: name != PROFILE)
-    wanted = [Assignment(name, known[name].default) for name in first]
+    wanted = [Assignment(name, default_of(control, name, known[name])) for name in first]
     changed = [item for item in wanted if control.get(item.name) != item.value]
     control.check(changed)
     control.write(changed)

@@ -21,7 +21,7 @@ from vmp.record import children
 MODULE_EVENTS = "vmscan_policy"
 # One for each large folio, of which there can be many. The kinds are in the order of the kernel's.
 FOLIO_EVENTS = ("unmap_folio", "young_folio")
-FOLIO_KINDS = ("lazyfree", "anon", "file")
+FOLIO_KINDS = ("anon", "lazyfree", "file")
 # Rare enough to record them all, or thinned out by a filter. A kernel may lack some.
 KERNEL_EVENTS = {
     "vmscan:mm_vmscan_direct_reclaim_begin": "",

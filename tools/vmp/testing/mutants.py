@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Failure, Words
 from vmp.guest.command import SPLAT
+from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import policies
@@ -35,12 +36,7 @@ class Mutant(Edit):
 
 
 # Files whose code runs only where a kernel has the point.
-OF_POINT = {
-    "mm/vmscan_rmap.c": "unmap",
-    "mm/swapfile.c": "unmap",
-    "module/writeback.c": "writeback",
-    "mm/vmscan_evict.c": "writeback",
-}
+OF_POINT = {"module/writeback.c": "writeback"}
 FILE = REPO / "tools" / "tests" / "mutants.toml"
 MUTANTS = [Mutant(**table) for table in tomllib.loads(FILE.read_text())["mutant"]]
 
@@ -89,11 +85,15 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
     prepare(version)
     build_programs()
     offered = policies("--kernel", kernel)
+    patches = "".join(patch.read_text() for patch in hook_patches(version.series))
     rows = []
     for mutant in MUTANTS:
         point = OF_POINT.get(mutant.path)
         if point and point not in offered:
             report.skip(f"mutant {mutant.name}", f"this kernel has no {point} point")
+            continue
+        if mutant.in_kernel and f"+++ b/{mutant.path}\n" not in patches:
+            report.skip(f"mutant {mutant.name}", f"the series has no {mutant.path}")
             continue
         if mutant.series and mutant.series != version.series:
             report.skip(f"mutant {mutant.name}", f"only {mutant.series} needs what it leaves out")

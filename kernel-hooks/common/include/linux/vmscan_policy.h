@@ -39,7 +39,7 @@ struct reclaim_stat;
 struct vmscan_policy_ops;
 
 /* Changes with the layout or the meaning of anything here. */
-#define VMSCAN_POLICY_ABI	9
+#define VMSCAN_POLICY_ABI	10
 
 /**
  * enum vmscan_trait - what the stock code of a kernel does by itself: bits
@@ -51,12 +51,15 @@ struct vmscan_policy_ops;
  *	never called
  * @VMSCAN_TRAIT_YOUNG: it checks in batches whether large folios were accessed;
  *	young_ptes is never called
+ * @VMSCAN_TRAIT_DISCARD: it unmaps in batches what is not to be swapped out; unmap_ptes is
+ *	called for VMSCAN_ANON alone, once for each batch
  */
 enum vmscan_trait {
 	VMSCAN_TRAIT_BUDGET	= BIT(0),
 	VMSCAN_TRAIT_FEEDBACK	= BIT(1),
 	VMSCAN_TRAIT_UNMAP	= BIT(2),
 	VMSCAN_TRAIT_YOUNG	= BIT(3),
+	VMSCAN_TRAIT_DISCARD	= BIT(4),
 };
 
 /**
@@ -288,13 +291,14 @@ struct vmscan_round {
 
 /* What unmapping a folio takes. */
 enum vmscan_kind {
-	VMSCAN_LAZYFREE,		/* its pages are dropped: MADV_FREE */
 	VMSCAN_ANON,			/* its entries become swap entries */
+	VMSCAN_LAZYFREE,		/* its pages are dropped: MADV_FREE */
 	VMSCAN_FILE,			/* of a file, or shmem */
 };
 
 /**
- * struct vmscan_walk - a walk over the page-table entries that map a large folio
+ * struct vmscan_walk - a walk over the page-table entries that map a large folio; over those
+ *	of one batch, with VMSCAN_TRAIT_DISCARD
  * @ops: the set in force
  * @memcg: memory cgroup of the folio, NULL without one
  * @nid: its node
