@@ -223,14 +223,14 @@ static const char *refusal(int err)
 static ssize_t take_id(const char *name, const char __user *ubuf, size_t count,
 		       int (*take)(u64 id))
 {
-	char *text = vmp_copy_text(ubuf, count);
+	char text[VMP_TEXT_MAX + 1];
 	u64 id;
 	int err;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
+	err = vmp_copy_text(text, ubuf, count);
+	if (err)
+		return err;
 	err = kstrtou64(text, 10, &id);
-	kfree(text);
 	if (err) {
 		pr_err_ratelimited("cgroups/%s takes the id of a cgroup: the inode number of its directory\n",
 				   name);

@@ -25,6 +25,11 @@
 #define VMP_RECLAIM_ENDS	unsigned long nr_reclaimed, struct mem_cgroup *memcg
 #endif
 
+/* Probes with a function's arguments, for kernels whose stock has walks of its own. */
+#if defined(CONFIG_FPROBE) && LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define VMP_WALK_PROBES
+#endif
+
 /*
  * Weak: where the kernel that the module is loaded into has no hooks, these
  * are NULL instead of an unknown symbol, and the module can say what is missing.

@@ -8,7 +8,6 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
-#include <linux/slab.h>
 #include <linux/utsname.h>
 #include <kunit/visibility.h>
 
@@ -392,16 +391,13 @@ static ssize_t policy_write(struct file *file, const char __user *ubuf,
 	const struct vmp_file *to = file_inode(file)->i_private;
 	unsigned int point = point_of(to);
 	struct vmp_shown shown = vmp_shown_policies(vmp_points[point], vmp_traits());
-	char *text = vmp_copy_text(ubuf, count);
+	char text[VMP_TEXT_MAX + 1];
 	char name[32];
 	int i;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
-
 	snprintf(name, sizeof(name), "%s/policy", vmp_points[point]->name);
-	i = vmp_parse_choice(name, text, shown.names, shown.nr);
-	kfree(text);
+	i = vmp_copy_text(text, ubuf, count) ?:
+	    vmp_parse_choice(name, text, shown.names, shown.nr);
 	if (i < 0)
 		return i;
 
@@ -456,15 +452,12 @@ static ssize_t profile_write(struct file *file, const char __user *ubuf,
 			     size_t count, loff_t *ppos)
 {
 	const struct vmp_file *to = file_inode(file)->i_private;
-	char *text = vmp_copy_text(ubuf, count);
+	char text[VMP_TEXT_MAX + 1];
 	struct vmp_settings new;
 	int profile;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
-
-	profile = vmp_parse_choice("profile", text, vmp_profile_names, vmp_nr_profiles);
-	kfree(text);
+	profile = vmp_copy_text(text, ubuf, count) ?:
+		  vmp_parse_choice("profile", text, vmp_profile_names, vmp_nr_profiles);
 	if (profile < 0)
 		return profile;
 

@@ -5,15 +5,11 @@
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/percpu.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <kunit/visibility.h>
 
 #include "internal.h"
-
-/* The longest name or number that makes sense, and then some. */
-#define VMP_TEXT_MAX	64
 
 static void list_names(char text[VMP_TEXT_MAX], const char *const *names,
 		       unsigned int nr_names, const char *between)
@@ -126,21 +122,23 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_parse_number);
 
 /**
  * vmp_copy_text() - get what was written to a file
+ * @text: gets it
  * @ubuf: the user's buffer
  * @count: its length
  *
- * Return: the text, to be freed by kfree(), or an error pointer: -EINVAL if
- * it is too long to be anything that a file takes.
+ * Return: 0, -EFAULT, or -EINVAL after a log line if it is too long to be anything that a file
+ * takes.
  */
-char *vmp_copy_text(const char __user *ubuf, size_t count)
+int vmp_copy_text(char text[VMP_TEXT_MAX + 1], const char __user *ubuf, size_t count)
 {
 	if (count > VMP_TEXT_MAX) {
 		pr_err_ratelimited("a write takes %u characters at most\n",
 				   VMP_TEXT_MAX);
-		return ERR_PTR(-EINVAL);
+		return -EINVAL;
 	}
+	text[count] = '\0';
 
-	return memdup_user_nul(ubuf, count);
+	return copy_from_user(text, ubuf, count) ? -EFAULT : 0;
 }
 
 /* Print names, those with a bit in @chosen in brackets. */
@@ -211,16 +209,12 @@ static ssize_t number_write(struct file *file, const char __user *ubuf,
 {
 	const struct vmp_file *to = file_inode(file)->i_private;
 	const struct vmp_number *number = to->item;
-	char *text = vmp_copy_text(ubuf, count);
+	char text[VMP_TEXT_MAX + 1];
 	unsigned int value;
 	int err;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
-
-	err = vmp_parse_number(number->path, text, number->min, number->max,
-			       &value);
-	kfree(text);
+	err = vmp_copy_text(text, ubuf, count) ?:
+	      vmp_parse_number(number->path, text, number->min, number->max, &value);
 	if (err)
 		return err;
 
@@ -265,12 +259,13 @@ static ssize_t option_write(struct file *file, const char __user *ubuf,
 	const struct vmp_file *to = file_inode(file)->i_private;
 	const struct vmp_option *option = to->item;
 	unsigned int nr_names = vmp_nr_names(option, vmp_traits());
-	char *text = vmp_copy_text(ubuf, count);
+	char text[VMP_TEXT_MAX + 1];
 	unsigned int value;
 	int err;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
+	err = vmp_copy_text(text, ubuf, count);
+	if (err)
+		return err;
 
 	if (option->several) {
 		err = vmp_parse_choices(option->path, text, option->names, nr_names, &value);
@@ -278,7 +273,6 @@ static ssize_t option_write(struct file *file, const char __user *ubuf,
 		err = vmp_parse_choice(option->path, text, option->names, nr_names);
 		value = err;
 	}
-	kfree(text);
 	if (err < 0)
 		return err;
 

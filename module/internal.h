@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
+#include <linux/timekeeping.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -377,19 +378,28 @@ unsigned int vmp_throttle_decide(const struct vmscan_round *round,
 extern const struct vmp_point vmp_unmap_point;
 extern const struct vmp_point vmp_young_point;
 
+/* walks.c */
+int vmp_unmap_trace(void);
+void vmp_unmap_untrace(void);
+int vmp_young_trace(void);
+void vmp_young_untrace(void);
+
 /* observe.c */
 int vmp_observe_set(unsigned int on);
 unsigned int vmp_observe_get(void);
 void vmp_observe_show(struct seq_file *m);
 
 /* files.c */
+/* The longest name or number that makes sense, and then some. */
+#define VMP_TEXT_MAX	64
+
 int vmp_parse_choice(const char *file, const char *text,
 		     const char *const *names, unsigned int nr_names);
 int vmp_parse_choices(const char *file, char *text, const char *const *names,
 		      unsigned int nr_names, unsigned int *choices);
 int vmp_parse_number(const char *file, const char *text, unsigned int min,
 		     unsigned int max, unsigned int *value);
-char *vmp_copy_text(const char __user *ubuf, size_t count);
+int vmp_copy_text(char text[VMP_TEXT_MAX + 1], const char __user *ubuf, size_t count);
 void vmp_create_file(struct vmp_entry *entry, struct dentry *dir, const char *name, umode_t mode,
 		     const void *item, const struct file_operations *fops);
 void vmp_create_number(struct vmp_entry *entry, struct dentry *dir,
@@ -422,7 +432,7 @@ void vmp_throttle_untrace(void);
 void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup *memcg, int nid,
 			 u32 reason, u32 us);
 
-/* guard.c */
+/* guard_rules.c */
 bool vmp_guard_beyond_chance(const struct vmp_kills *now, const struct vmp_kills *before);
 bool vmp_guard_kills(const struct vmp_kills *now, const struct vmp_kills *before,
 		     const struct vmp_settings *settings);
@@ -430,7 +440,27 @@ unsigned long vmp_guard_stalls(struct vmp_stall *stall, unsigned long now);
 void vmp_guard_window(struct vmp_window *window, u64 now, unsigned int seconds);
 bool vmp_guard_waits(const struct vmp_window *window);
 bool vmp_guard_slow(u64 ns, unsigned int times, unsigned int limit);
+
+/* guard_probes.c */
 int vmp_guard_want(bool want);
+int vmp_guard_probes_init(struct vmp_guard *machine);
+void vmp_guard_probes_exit(void);
+
+/* guard.c */
+/* A point that a cause is not about. */
+#define VMP_ANY_POINT	VMP_NR_POINTS
+
+static inline u64 vmp_guard_ms(void)
+{
+	return ktime_to_ms(ktime_get());
+}
+
+__printf(7, 8)
+void vmp_trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_cause cause,
+	      unsigned int point, u64 figure, u64 limit, const char *format, ...);
+void vmp_guard_stall(const struct vmp_rule *rule, struct mem_cgroup *memcg, unsigned int point);
+bool vmp_guard_walks(const struct vmp_rule *rule);
+void vmp_guard_pass_time(struct vmp_guard *guard, u64 now);
 void vmp_guard_changed(struct vmp_entry *entry);
 void vmp_guard_clear(struct vmp_guard *guard);
 void vmp_guard_create(struct vmp_entry *entry);

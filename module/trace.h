@@ -414,15 +414,17 @@ DECLARE_EVENT_CLASS(folio_walk,
 );
 
 /* To unmap it. */
-DEFINE_EVENT(folio_walk, unmap_folio,
+DEFINE_EVENT_FN(folio_walk, unmap_folio,
 	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
-	TP_ARGS(where, walk)
+	TP_ARGS(where, walk),
+	vmp_unmap_trace, vmp_unmap_untrace
 );
 
 /* To see whether it was accessed. */
-DEFINE_EVENT(folio_walk, young_folio,
+DEFINE_EVENT_FN(folio_walk, young_folio,
 	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
-	TP_ARGS(where, walk)
+	TP_ARGS(where, walk),
+	vmp_young_trace, vmp_young_untrace
 );
 
 /* A point gets another policy, @policy as well; calls under way end with the old. */

@@ -6,11 +6,9 @@
  */
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
-#include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "internal.h"
@@ -114,22 +112,23 @@ static int begin_trial(struct vmp_entry *entry, struct file *file, unsigned int 
 static ssize_t trial_write(struct file *file, const char __user *ubuf, size_t count, loff_t *ppos)
 {
 	const struct vmp_file *to = file_inode(file)->i_private;
-	char *text = vmp_copy_text(ubuf, count), *word;
+	char text[VMP_TEXT_MAX + 1];
 	unsigned int seconds;
 	bool remove = false;
+	char *word;
 	int err;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
+	err = vmp_copy_text(text, ubuf, count);
+	if (err)
+		return err;
 	word = strstr(text, " remove");
 	if (word && sysfs_streq(word, " remove") && !machines(to->entry)) {
 		remove = true;
 		*word = '\0';
 	}
-	err = vmp_parse_number("trial", text, 0, MOST_SECONDS, &seconds);
-	kfree(text);
 
-	return err ?: begin_trial(to->entry, file, seconds, remove) ?: count;
+	return vmp_parse_number("trial", text, 0, MOST_SECONDS, &seconds) ?:
+	       begin_trial(to->entry, file, seconds, remove) ?: count;
 }
 
 /* The entry may be gone: none that is there has this file then. */

@@ -158,6 +158,12 @@ for name in "${wanted[@]}"; do
 	has "${name%.*}" || continue
 	((${events[$name]:-0})) || fail "no $name was traced"
 done
+# What stock goes over in batches by itself, probes tell of.
+if has_trait discard; then
+	for what in "unmap_folio: policy=stock .* kind=lazyfree .* batches=[1-9]" "young_folio: policy=stock"; do
+		grep -q "$what" "$instance/trace" || fail "no $what was traced"
+	done
+fi
 ((${events[throttle.writeback]:-0} + ${events[throttle.congested]:-0})) || fail "no sleep was traced"
 
 # Unloading with the events on ends the probe, too.

@@ -147,11 +147,12 @@ class Picture:
         self.count_walk("young", event, span)
 
     def count_walk(self, point: str, event: Event, span: Span) -> None:
-        """Count what became of a large folio's entries."""
+        """Count what became of a large folio's entries; apart, where stock went over them."""
         own = fields(event.text)
-        span.counts[f"{point}.folios"] += 1
+        prefix = f"{point}.stock_" if own["policy"] == "stock" else f"{point}."
+        span.counts[f"{prefix}folios"] += 1
         for name in ("pages", "ptes", "batches", "left", "kept"):
-            span.counts[f"{point}.{name}"] += int(own[name])
+            span.counts[f"{prefix}{name}"] += int(own[name])
 
     def on_scan_end(self, event: Event, span: Span) -> None:
         """Count a pass over an lruvec."""

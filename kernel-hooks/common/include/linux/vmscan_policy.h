@@ -8,7 +8,8 @@
  *
  * A callback runs in the context of the reclaiming task (a direct reclaimer, kswapd,
  * madvise(MADV_PAGEOUT)), in an RCU read-side section of its own: it can't sleep or
- * allocate. No lock is held but, maybe, a folio's. What it is told belongs to that task
+ * allocate. No lock is held but, maybe, a folio's, and with VMSCAN_TRAIT_DISCARD that of a page
+ * table, a spinlock, when unmap_ptes and walk_done are called. What it is told belongs to that task
  * and is valid until it returns. The next call may be one of another set, in the middle of
  * a pass, too. A @note is the policy's own: it is kept as the point says, and is all 0 as
  * soon as another set comes in.
