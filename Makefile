@@ -88,9 +88,10 @@ dkms-install: headers
 	@grep -qx CONFIG_VMSCAN_POLICY=y $(KDIR)/include/config/auto.conf || { \
 		echo '$@: the kernel of $(KDIR) has no CONFIG_VMSCAN_POLICY=y' >&2; exit 1; }
 	$(MAKE) --no-print-directory dkms-remove
-	install -d $(DKMS_SOURCE)/module
+	install -d $(DKMS_SOURCE)/module/include
 	install -m 644 Kbuild dkms.conf $(DKMS_SOURCE)
 	install -m 644 module/*.[ch] $(DKMS_SOURCE)/module
+	install -m 644 module/include/*.h $(DKMS_SOURCE)/module/include
 	dkms install vmscan_policy/$(VERSION) -k $(RELEASE) --kernelsourcedir $(KDIR)
 
 dkms-remove:

@@ -78,7 +78,7 @@ static int rules_init(struct kunit *test)
 	add_entry(test, rules, MAX, "max");
 	add_entry(test, rules, STOCK, "stock");
 	rules->set = vmp_make_set(&rules->entries, 1);
-	KUNIT_ASSERT_NOT_NULL(test, rules->set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, rules->set);
 
 	return 0;
 }
@@ -122,7 +122,7 @@ static void many_test(struct kunit *test)
 			list_add_tail(&entry[i].list, &rules->entries);
 	}
 	set = vmp_make_set(&rules->entries, 2);
-	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
 	for (i = 0; i < NR; i++) {
 		memcg->css.serial_nr = 5000 + i;
 		wrong += vmp_find_rule(set, memcg)->cgroup !=
@@ -142,7 +142,7 @@ static void machine_test(struct kunit *test)
 	list_del_init(&rules->entry[MAX].list);
 	list_del_init(&rules->entry[STOCK].list);
 	set = vmp_make_set(&rules->entries, 2);
-	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
 	KUNIT_EXPECT_NULL(test, set->places);
 	KUNIT_EXPECT_PTR_EQ(test, vmp_find_rule(set, rules->memcg[MAX]),
 			    (const struct vmp_rule *)set->rules);
@@ -325,7 +325,7 @@ static void cost_test(struct kunit *test)
 		list_add_tail(&entry[i].list, &rules->entries);
 	}
 	set = vmp_make_set(&rules->entries, 2);
-	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
 	begin = ktime_get_ns();
 	for (i = 0; i < CALLS; i++) {
 		rule = vmp_find_rule(READ_ONCE(set), READ_ONCE(memcg[c->depth]));

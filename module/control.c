@@ -5,6 +5,7 @@
  */
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
+#include <linux/err.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
@@ -23,6 +24,7 @@ static struct vmp_entry machine = {
 
 /* Protects the entries but for their directories, files and guards. */
 DEFINE_MUTEX(vmp_control_lock);
+EXPORT_SYMBOL_IF_KUNIT(vmp_control_lock);
 LIST_HEAD(vmp_entries);
 static struct vmp_set __rcu *published;
 static u32 set_number;		/* of the newest set */
@@ -65,8 +67,11 @@ static void retire(const struct vmp_settings *old, const struct vmp_settings *ne
 	unsigned int i;
 
 	for (i = 0; i < VMP_NR_POINTS; i++) {
-		void (*done)(void) = vmp_points[i]->policies[old->policy[i]].retire;
+		const struct vmp_point *point = vmp_points[i];
+		void (*done)(void) = NULL;
 
+		if (old->policy[i] < point->nr_policies)
+			done = point->policies[old->policy[i]].retire;
 		if (done && vmp_policy_ends(old, new, i, vmp_traits()))
 			done();
 	}
@@ -118,8 +123,8 @@ static int publish(void)
 	if (err)
 		return err;
 	new = vmp_make_set(&vmp_entries, set_number + 1);
-	if (!new)
-		return -ENOMEM;
+	if (IS_ERR(new))
+		return PTR_ERR(new);
 
 	/* Before the kernel waits for the readers of @old, who may be ours. */
 	rcu_assign_pointer(published, new);
@@ -256,6 +261,24 @@ int vmp_control_clear(struct vmp_entry *entry)
 	return err;
 }
 
+/**
+ * vmp_control_forget() - have stock where a policy is chosen that goes
+ * @point: its point
+ * @policy: the policy, which is in force nowhere
+ */
+void vmp_control_forget(unsigned int point, unsigned int policy)
+{
+	struct vmp_entry *entry;
+
+	lockdep_assert_held(&vmp_control_lock);
+	list_for_each_entry(entry, &vmp_entries, list) {
+		if (entry->rule.settings.policy[point] == policy)
+			entry->rule.settings.policy[point] = 0;
+		if (entry->trial.before.policy[point] == policy)
+			entry->trial.before.policy[point] = 0;
+	}
+}
+
 #ifdef CONFIG_MEMCG
 /**
  * vmp_control_add() - give a memory cgroup settings of its own: at first those that held for it
@@ -375,9 +398,12 @@ static int policy_show(struct seq_file *m, void *v)
 {
 	const struct vmp_file *file = m->private;
 	unsigned int point = point_of(file), i = 0;
-	unsigned int policy = READ_ONCE(file->entry->rule.settings.policy[point]);
 	struct vmp_shown shown = vmp_shown_policies(vmp_points[point], vmp_traits());
+	unsigned int policy;
 
+	guard(mutex)(&vmp_control_lock);
+	policy = file->entry->rule.settings.policy[point];
+	vmp_add_plugins(&shown, point);
 	while (i < shown.nr && shown.policy[i] != policy)
 		i++;
 	vmp_show_names(m, shown.names, shown.nr, i);
@@ -392,17 +418,24 @@ static ssize_t policy_write(struct file *file, const char __user *ubuf,
 	unsigned int point = point_of(to);
 	struct vmp_shown shown = vmp_shown_policies(vmp_points[point], vmp_traits());
 	char text[VMP_TEXT_MAX + 1];
+	struct vmp_settings new;
 	char name[32];
 	int i;
 
-	snprintf(name, sizeof(name), "%s/policy", vmp_points[point]->name);
-	i = vmp_copy_text(text, ubuf, count) ?:
-	    vmp_parse_choice(name, text, shown.names, shown.nr);
-	if (i < 0)
+	i = vmp_copy_text(text, ubuf, count);
+	if (i)
 		return i;
 
-	return vmp_change(to->entry, offsetof(struct vmp_settings, policy[point]),
-			  shown.policy[i]) ?: count;
+	guard(mutex)(&vmp_control_lock);
+	vmp_add_plugins(&shown, point);
+	snprintf(name, sizeof(name), "%s/policy", vmp_points[point]->name);
+	i = vmp_parse_choice(name, text, shown.names, shown.nr);
+	if (i < 0)
+		return i;
+	new = to->entry->rule.settings;
+	new.policy[point] = shown.policy[i];
+
+	return vmp_change_all(to->entry, &new) ?: count;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(policy);
 
@@ -410,15 +443,15 @@ static int in_effect_show(struct seq_file *m, void *v)
 {
 	const struct vmp_file *file = m->private;
 	unsigned int point = point_of(file), needs = vmp_points[point]->needs;
-	struct vmp_settings settings;
+	const struct vmp_settings *settings = &file->entry->rule.settings;
 
-	scoped_guard(mutex, &vmp_control_lock)
-		settings = file->entry->rule.settings;
-	if (vmp_in_effect(&settings, point, vmp_traits()))
+	guard(mutex)(&vmp_control_lock);
+	if (vmp_in_effect(settings, point, vmp_traits()))
 		seq_puts(m, "yes\n");
 	else
 		seq_printf(m, "no: %s/policy is %s\n", vmp_points[needs]->name,
-			   vmp_points[needs]->policies[settings.policy[needs]].name);
+			   vmp_policy_name(needs, settings->policy[needs],
+					   vmp_plugin(needs, settings->policy[needs])));
 
 	return 0;
 }
@@ -582,6 +615,7 @@ int vmp_control_init(void)
 	vmp_create_number(&machine, machine.dir, &bypass);
 	vmp_create_settings(&machine);
 	vmp_cgroups_create(machine.dir);
+	vmp_plugins_create(machine.dir);
 
 	return 0;
 }

@@ -24,6 +24,7 @@ static const char *const stat_names[VMP_NR_FLUSH_STATS] = {
 static unsigned int flush_group(const struct vmscan_call *call)
 {
 	const struct vmp_rule *rule = vmp_rule(call);
+	const struct vmp_plugin *plugin = rule->plugin[VMP_POINT_FLUSH];
 	const struct vmp_settings *settings = &rule->settings;
 	unsigned int folios;
 
@@ -31,10 +32,12 @@ static unsigned int flush_group(const struct vmscan_call *call)
 		return 0;
 
 	CLASS(vmp_watch, watch)(rule, call->memcg, VMP_POINT_FLUSH);
-	folios = settings->max_folios;
-	vmp_watch_answer(&watch, folios, folios > VMSCAN_FLUSH_MAX_FOLIOS);
+	folios = plugin ? plugin->policy->flush_group(call) :
+			  settings->max_folios | (settings->span ? VMSCAN_FLUSH_SPAN : 0);
+	vmp_watch_answer(&watch, folios & ~VMSCAN_FLUSH_SPAN,
+			 (folios & ~VMSCAN_FLUSH_SPAN) > VMSCAN_FLUSH_MAX_FOLIOS);
 
-	return folios | (settings->span ? VMSCAN_FLUSH_SPAN : 0);
+	return folios;
 }
 
 static struct vmp_where group_where(const struct vmscan_group *group, const struct vmp_rule *rule)

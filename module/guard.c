@@ -34,8 +34,9 @@ static void teardown_workfn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(teardown_work, teardown_workfn);
 
 /* The policies of settings that are not stock. */
-static void list_policies(char *text, size_t size, const struct vmp_settings *settings)
+static void list_policies(char *text, size_t size, const struct vmp_rule *rule)
 {
+	const struct vmp_settings *settings = &rule->settings;
 	struct vmp_settings stock = *settings;
 	unsigned int i;
 	size_t len = 0;
@@ -46,7 +47,7 @@ static void list_policies(char *text, size_t size, const struct vmp_settings *se
 		if (settings->policy[i] != stock.policy[i])
 			len += scnprintf(text + len, size - len, "%s%s=%s", len ? "," : "",
 					 vmp_points[i]->name,
-					 vmp_points[i]->policies[settings->policy[i]].name);
+					 vmp_policy_name(i, settings->policy[i], rule->plugin[i]));
 }
 
 /**
@@ -81,7 +82,7 @@ void vmp_trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_ca
 	if (rule->stock || rule->settings.unguarded || xchg(&guard->tripped, 1))
 		return;
 
-	list_policies(policies, sizeof(policies), &rule->settings);
+	list_policies(policies, sizeof(policies), rule);
 	va_start(args, format);
 	text.va = &args;
 	scnprintf(guard->reason, sizeof(guard->reason),

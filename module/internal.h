@@ -97,7 +97,7 @@ struct vmp_point {
 			   bool machine);
 };
 
-#define VMP_MAX_POLICIES	8
+#define VMP_MAX_POLICIES	(8 + VMP_MAX_PLUGINS)
 
 /**
  * struct vmp_shown - the policies of a point that a kernel has
@@ -210,9 +210,23 @@ bool vmp_in_effect(const struct vmp_settings *settings, enum vmp_point_id point,
 bool vmp_policy_ends(const struct vmp_settings *old, const struct vmp_settings *new,
 		     enum vmp_point_id point, unsigned long traits);
 
+/* plugins.c */
+struct vmp_plugin *vmp_plugin(unsigned int point, unsigned int policy);
+void vmp_add_plugins(struct vmp_shown *shown, unsigned int point);
+bool vmp_hold_plugins(struct vmp_rule *rule);
+void vmp_release_plugins(const struct vmp_rule *rule);
+void vmp_plugins_create(struct dentry *root);
+
 /* set.c */
 struct vmp_set *vmp_make_set(struct list_head *entries, u32 number);
 void vmp_free_set(struct vmp_set *set);
+
+/* @plugin: which it is of those of other modules, if it is one. */
+static inline const char *vmp_policy_name(unsigned int point, unsigned int policy,
+					  const struct vmp_plugin *plugin)
+{
+	return plugin ? plugin->policy->name : vmp_points[point]->policies[policy].name;
+}
 
 /* flush.c */
 extern const struct vmp_point vmp_flush_point;
@@ -227,12 +241,13 @@ extern const struct vmp_point vmp_flush_point;
  */
 struct vmp_pass_note {
 	u32 budget;
-	u32 scan : 2;
+	u32 scan : 5;
 	u32 aged : 1;
-	u32 batches_before : 29;
+	u32 batches_before : 26;
 };
 
-static_assert(sizeof(struct vmp_pass_note) <= sizeof(struct vmscan_note));
+static_assert(sizeof(struct vmp_pass_note) <= sizeof(u64));
+static_assert(VMP_FIRST_PLUGIN + VMP_MAX_PLUGINS <= 1 << 5);
 
 /* Is a new generation due? */
 enum vmp_age {
@@ -485,6 +500,7 @@ int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value);
 bool vmp_all_stock(void);
 int vmp_control_teardown(void);
 int vmp_control_clear(struct vmp_entry *entry);
+void vmp_control_forget(unsigned int point, unsigned int policy);
 int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg);
 int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u64 id,
 		       struct list_head *gone);

@@ -34,7 +34,12 @@ static const char *const kind_names[] = {
 static unsigned int answer(const struct vmscan_walk *walk, const struct vmp_rule *rule,
 			   enum vmp_point_id point, unsigned int nr_ptes)
 {
+	const struct vmp_plugin *plugin = rule->plugin[point];
+
 	CLASS(vmp_watch, watch)(rule, walk->memcg, point);
+	if (plugin)
+		nr_ptes = walk->young ? plugin->policy->young_ptes(walk) :
+					plugin->policy->unmap_ptes(walk);
 	vmp_watch_answer(&watch, nr_ptes, nr_ptes > PTRS_PER_PTE);
 
 	return nr_ptes;
@@ -69,7 +74,9 @@ static void trace_walk(const struct vmscan_walk *walk, const struct vmp_rule *ru
 	if (!trace_unmap_folio_enabled() && !trace_young_folio_enabled())
 		return;
 
-	where = vmp_where(walk->ops, rule, VMP_RMAP_BATCH, walk->memcg, walk->nid);
+	where = vmp_where(walk->ops, rule,
+			  rule->settings.policy[walk->young ? VMP_POINT_YOUNG : VMP_POINT_UNMAP],
+			  walk->memcg, walk->nid);
 	if (walk->young)
 		trace_young_folio(&where, walk);
 	else

@@ -246,6 +246,33 @@ static bool is_clamped(u64 step)
 	       !in_range(VMSCAN_STEP_TAKE(step), 1, VMSCAN_MAX_BATCH);
 }
 
+/* The first word of a note is ours, the second that of another module's policy. */
+static struct vmp_decision decide(const struct vmp_rule *rule, const struct vmscan_pass *pass,
+				  struct vmscan_note *words)
+{
+	const struct vmp_plugin *plugin = rule->plugin[VMP_POINT_SCAN];
+
+	if (plugin)
+		return (struct vmp_decision) {
+			.step = plugin->policy->next_step(pass, &words->words[1]),
+		};
+
+	return vmp_scan_decide(&rule->settings, pass, (struct vmp_pass_note *)words,
+			       mem_cgroup_online(pass->memcg));
+}
+
+/* Why a pass has ended, which may be not by us: there was nothing, or it was below memory.min. */
+static enum vmp_end why_ended(const struct vmp_rule *rule, const struct vmscan_pass *pass,
+			      enum vmp_end decided)
+{
+	if (pass->below_min)
+		return VMP_END_BELOW_MIN;
+	if (rule->plugin[VMP_POINT_SCAN])
+		return pass->enough ? VMP_END_ENOUGH : VMP_END_BUDGET;
+
+	return decided == VMP_GO_ON ? VMP_END_NOTHING : decided;
+}
+
 static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
@@ -258,7 +285,7 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 
 	CLASS(vmp_watch, watch)(rule, pass->memcg, VMP_POINT_SCAN);
 	take_result(rule, pass, note);
-	decision = vmp_scan_decide(&rule->settings, pass, note, mem_cgroup_online(pass->memcg));
+	decision = decide(rule, pass, words);
 	if (pass->last == VMSCAN_STOCK)
 		trace_begin(pass, rule, decision.budget);
 	if (vmp_aging_follow(rule, pass, decision.age))
@@ -270,19 +297,16 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 	return decision.step;
 }
 
-/* Maybe not by us: there was nothing, or the memcg fell below its memory.min. */
 static bool pass_ended(const struct vmscan_pass *pass, struct vmscan_note *words)
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
 	const struct vmp_rule *rule = vmp_rule(pass);
-	struct vmp_decision decision;
+	struct vmp_decision decision = {};
 
 	take_result(rule, pass, note);
-	decision = vmp_scan_decide(&rule->settings, pass, note, mem_cgroup_online(pass->memcg));
-	if (pass->below_min)
-		decision.end = VMP_END_BELOW_MIN;
-	else if (decision.end == VMP_GO_ON)
-		decision.end = VMP_END_NOTHING;
+	if (!rule->plugin[VMP_POINT_SCAN])
+		decision = decide(rule, pass, words);
+	decision.end = why_ended(rule, pass, decision.end);
 	count_pass(rule, pass, decision.budget, decision.end);
 	trace_end(pass, rule, decision.budget, decision.end);
 	vmp_watch_pass(rule, pass);

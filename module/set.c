@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Sets of rules, as they are published: the machine's, and those of memory cgroups. */
+#include <linux/err.h>
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/module.h>
@@ -42,8 +43,8 @@ static bool make_table(struct vmp_set *set)
 }
 #endif
 
-/* That of an entry, and what holds once its guard has tripped. */
-static void add_rules(struct vmp_set *set, struct vmp_rule *rule, struct vmp_entry *entry)
+/* That of an entry, and what holds once its guard has tripped. False: a policy of it has gone. */
+static bool add_rules(struct vmp_set *set, struct vmp_rule *rule, struct vmp_entry *entry)
 {
 	unsigned int point;
 
@@ -53,8 +54,12 @@ static void add_rules(struct vmp_set *set, struct vmp_rule *rule, struct vmp_ent
 	rule[1] = rule[0];
 	rule[1].stock = true;
 	vmp_set_stock(&rule[1].settings, vmp_traits());
+	if (!vmp_hold_plugins(rule))
+		return false;
 	for (point = 0; point < VMP_NR_POINTS; point++)
 		vmp_points[point]->fill(&set->ops, &rule->settings);
+
+	return true;
 }
 
 /**
@@ -64,7 +69,7 @@ static void add_rules(struct vmp_set *set, struct vmp_rule *rule, struct vmp_ent
  *
  * Each point has the callbacks that any rule needs; where another rule holds, they answer stock.
  *
- * Return: the set, NULL when there is no memory.
+ * Return: the set, or an error pointer: -ENOMEM, -ENOENT if a policy of another module is going.
  */
 struct vmp_set *vmp_make_set(struct list_head *entries, u32 number)
 {
@@ -74,7 +79,7 @@ struct vmp_set *vmp_make_set(struct list_head *entries, u32 number)
 
 	set = kvzalloc(struct_size(set, rules, nr), GFP_KERNEL);
 	if (!set)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 
 	set->ops.abi = VMSCAN_POLICY_ABI;
 	set->ops.owner = THIS_MODULE;
@@ -82,12 +87,15 @@ struct vmp_set *vmp_make_set(struct list_head *entries, u32 number)
 	set->number = number;
 	set->nr_rules = nr;
 	list_for_each_entry(entry, entries, list) {
-		add_rules(set, &set->rules[i], entry);
+		if (!add_rules(set, &set->rules[i], entry)) {
+			vmp_free_set(set);
+			return ERR_PTR(-ENOENT);
+		}
 		i += 2;
 	}
 	if (!make_table(set)) {
-		kvfree(set);
-		return NULL;
+		vmp_free_set(set);
+		return ERR_PTR(-ENOMEM);
 	}
 
 	return set;
@@ -97,8 +105,13 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_make_set);
 /* One that nobody uses, or NULL. */
 void vmp_free_set(struct vmp_set *set)
 {
-	if (set)
-		kvfree(set->places);
+	unsigned int i;
+
+	if (!set)
+		return;
+	for (i = 0; i < set->nr_rules; i += 2)
+		vmp_release_plugins(&set->rules[i]);
+	kvfree(set->places);
 	kvfree(set);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_free_set);

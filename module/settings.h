@@ -9,6 +9,7 @@
 
 #include "compat.h"
 #include "guard.h"
+#include "include/vmscan_policy_module.h"
 
 /* The policy points, in the order in which profiles and trace events number them. */
 enum vmp_point_id {
@@ -103,6 +104,36 @@ struct vmp_settings {
 
 struct vmp_stats;
 
+/* What settings call the first policy of another module at a point, if there is one. */
+#define VMP_FIRST_PLUGIN	16
+#define VMP_MAX_PLUGINS		8
+
+/**
+ * struct vmp_plugin_stats - what a policy of another module has done
+ * @answers: how often it was asked
+ * @clamps: answers beyond what the kernel takes
+ * @ns: CPU time that it took, in ticks
+ */
+struct vmp_plugin_stats {
+	u64 answers;
+	u64 clamps;
+	u64 ns;
+};
+
+/**
+ * struct vmp_plugin - a policy of another module
+ * @policy: the policy
+ * @index: what settings call it
+ * @stats: what it has done
+ * @file: its file in debugfs
+ */
+struct vmp_plugin {
+	const struct vmscan_module_policy *policy;
+	unsigned int index;
+	struct vmp_plugin_stats __percpu *stats;
+	struct dentry *file;
+};
+
 /**
  * struct vmp_rule - the settings of a memory cgroup, as a set has them
  * @serial: serial number of its memcg's css, which is never used again; 0 for the machine's
@@ -111,6 +142,7 @@ struct vmp_stats;
  * @guard: watches them
  * @stock: none of their policies decides anything
  * @settings: them
+ * @plugin: those of their policies that are of other modules, in a set alone
  */
 struct vmp_rule {
 	u64 serial;
@@ -119,6 +151,7 @@ struct vmp_rule {
 	struct vmp_guard *guard;
 	bool stock;
 	struct vmp_settings settings;
+	const struct vmp_plugin *plugin[VMP_NR_POINTS];
 };
 
 /* A place in the hash table of a set's rules. */

@@ -57,7 +57,7 @@ static struct vmp_fruitless fruitless[MAX_NUMNODES];
 bool vmp_throttle_accounts(enum vmp_throttle throttle,
 			   bool root_reclaim)
 {
-	return throttle == VMP_THROTTLE_ALL ||
+	return throttle >= VMP_FIRST_PLUGIN || throttle == VMP_THROTTLE_ALL ||
 	       (throttle == VMP_THROTTLE_MEMCG && !root_reclaim);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_accounts);
@@ -142,6 +142,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_decide);
 static unsigned int throttle_round(const struct vmscan_round *round)
 {
 	const struct vmp_rule *rule = vmp_rule(round);
+	const struct vmp_plugin *plugin = rule->plugin[VMP_POINT_THROTTLE];
 	unsigned int flags;
 
 	if (!vmp_throttle_accounts(rule->settings.policy[VMP_POINT_THROTTLE],
@@ -151,7 +152,8 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 	CLASS(vmp_watch, watch)(rule, round->memcg, VMP_POINT_THROTTLE);
 	if (round->kswapd)
 		vmp_throttle_count(&fruitless[round->nid], round, to_vmp_set(round->ops)->number);
-	flags = vmp_throttle_decide(round, &fruitless[round->nid]);
+	flags = plugin ? plugin->policy->throttle(round) :
+			 vmp_throttle_decide(round, &fruitless[round->nid]);
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_WRITEBACK],
 		  !!(flags & VMSCAN_MARK_WRITEBACK));
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_CONGESTED],

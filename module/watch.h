@@ -48,10 +48,14 @@ static inline struct vmp_watch vmp_watch_begin(const struct vmp_rule *rule,
  */
 static inline void vmp_watch_end(const struct vmp_watch *watch)
 {
+	const struct vmp_plugin *plugin = watch->rule->plugin[watch->point];
 	const u64 ns = vmp_runtime() - watch->began;
 
-	if (unlikely(ns))
-		vmp_guard_took(watch, ns);
+	if (likely(!ns))
+		return;
+	if (plugin)
+		this_cpu_add(plugin->stats->ns, ns);
+	vmp_guard_took(watch, ns);
 }
 
 DEFINE_CLASS(vmp_watch, struct vmp_watch, vmp_watch_end(&_T), vmp_watch_begin(rule, memcg, point),
@@ -60,8 +64,15 @@ DEFINE_CLASS(vmp_watch, struct vmp_watch, vmp_watch_end(&_T), vmp_watch_begin(ru
 /* An answer, and whether the kernel is to limit it. */
 static inline void vmp_watch_answer(const struct vmp_watch *watch, u64 answer, bool clamped)
 {
-	if (unlikely(clamped))
-		vmp_guard_clamped(watch, answer);
+	const struct vmp_plugin *plugin = watch->rule->plugin[watch->point];
+
+	if (plugin)
+		this_cpu_inc(plugin->stats->answers);
+	if (likely(!clamped))
+		return;
+	if (plugin)
+		this_cpu_inc(plugin->stats->clamps);
+	vmp_guard_clamped(watch, answer);
 }
 
 /*

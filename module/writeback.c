@@ -62,7 +62,18 @@ static void trace_feedback(const struct vmscan_evicted *evicted, const struct vm
 
 static bool feedback(const struct vmp_rule *rule)
 {
-	return rule->settings.policy[VMP_POINT_WRITEBACK] == VMP_WRITEBACK_FEEDBACK;
+	return rule->settings.policy[VMP_POINT_WRITEBACK] != VMP_WRITEBACK_STOCK;
+}
+
+static unsigned int decide(const struct vmscan_evicted *evicted, const struct vmp_rule *rule)
+{
+	const struct vmp_plugin *plugin = rule->plugin[VMP_POINT_WRITEBACK];
+
+	if (plugin)
+		return plugin->policy->evicted(evicted);
+
+	return vmp_writeback_decide(evicted->nr_taken, evicted->stat, evicted->writers_throttled) |
+	       (rule->settings.dirty_gen == VMP_SECOND_YOUNGEST ? VMSCAN_SECOND_YOUNGEST : 0);
 }
 
 /*
@@ -93,10 +104,7 @@ unsigned int vmp_evicted(const struct vmscan_evicted *evicted)
 
 	CLASS(vmp_watch, watch)(rule, evicted->memcg, VMP_POINT_WRITEBACK);
 	if (feedback(rule))
-		flags = vmp_writeback_decide(evicted->nr_taken, evicted->stat,
-					     evicted->writers_throttled);
-	if (feedback(rule) && rule->settings.dirty_gen == VMP_SECOND_YOUNGEST)
-		flags |= VMSCAN_SECOND_YOUNGEST;
+		flags = decide(evicted, rule);
 	if (accounts(evicted->ops, rule, evicted->target))
 		flags |= VMSCAN_COUNT;
 
