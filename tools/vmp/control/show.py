@@ -33,6 +33,7 @@ from vmp.control.debugfs import (
     parse_choices,
     value_of,
 )
+from vmp.control.plugins import Plugin, plugins
 from vmp.control.points import Parameter, Policy, known_parameters, known_points
 
 WIDTH = 100  # columns of text, at most
@@ -153,14 +154,17 @@ def settings(control: Control) -> Iterator[str]:
 
 def listed(control: Control) -> Iterator[str]:
     """Return a line for each point, policy and parameter; * marks the policies that are set."""
+    there = others()
     for point in control.points():
         known = known_points().get(point)
         yield line(" ", point, known.decides if known else "")
         current, policies = parse_choices(control.text(point))
         for name in policies:
             policy = known.policies.get(name) if known else None
+            other = there.get((point, name))
             mark = "*" if name == current else " "
-            yield line(mark, f"  {point}={name}", policy.does if policy else "")
+            does = policy.does if policy else other.about if other else ""
+            yield line(mark, f"  {point}={name}", does)
         for name in control.parameters(point):
             yield parameter_line(control, f"{point}.{name}", "  ")
     for name in control.parameters():
@@ -217,6 +221,14 @@ def present() -> dict[str, str]:
     return {name: control.text(name) for name in control.names()}
 
 
+def others() -> dict[tuple[str, str], Plugin]:
+    """Return the policies of other modules; none where they can't be had."""
+    try:
+        return plugins(locate())
+    except Failure:
+        return {}
+
+
 def paragraph(head: str, text: str, width: int, item: str = "") -> str:
     """Return a text beside a head of up to 11 characters, as an item of a list if it is one."""
     below = " " * (14 + len(item))
@@ -235,6 +247,14 @@ def policy_page(name: str, policy: Policy, state: str, width: int) -> Iterator[s
         yield paragraph("Read more", ", ".join(f"docs/{name}" for name in policy.sources), width)
 
 
+def plugin_page(name: str, plugin: Plugin, state: str, width: int) -> Iterator[str]:
+    """Return what a policy of another module says of itself, and what it has done."""
+    yield ""
+    yield f"{name}{state}, of the module {plugin.module}"
+    yield paragraph("Does", plugin.about, width)
+    yield paragraph("Has done", plugin.done, width)
+
+
 def page(point: str, chosen: str, now: dict[str, str], width: int) -> Iterator[str]:
     """Return what is known of a point, with one of its policies or (chosen: '') all of them.
 
@@ -250,6 +270,10 @@ def page(point: str, chosen: str, now: dict[str, str], width: int) -> Iterator[s
             lacks = ", not on this kernel" if now and name not in offered else ""
             state = ", in force" if name == current else lacks
             yield from policy_page(f"{point}={name}", policy, state, width)
+    for (place, name), plugin in others().items():
+        if place == point and chosen in ("", name):
+            state = ", in force" if name == current else ""
+            yield from plugin_page(f"{point}={name}", plugin, state, width)
     if known.parameters:
         yield "\nParameters"
     for name, parameter in known.parameters.items():
@@ -270,8 +294,9 @@ def info(args: argparse.Namespace) -> int:
     point, equals, policy = (text.strip() for text in args.name.partition("="))
     if point not in points:
         raise Usage(f"there is no point '{point}': allowed are {', '.join(points)}")
-    if equals and policy not in points[point].policies:
-        allowed = ", ".join(points[point].policies)
+    names = [*points[point].policies, *(name for place, name in others() if place == point)]
+    if equals and policy not in names:
+        allowed = ", ".join(names)
         raise Usage(f"{point} has no policy '{policy}': allowed are {allowed}")
     width = min(shutil.get_terminal_size().columns, WIDTH)
     print(*page(point, policy, present(), width), sep="\n")

@@ -485,6 +485,21 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
     return result
 
 
+def build_samples(kernel: Path) -> Path:
+    """Build the modules of tools/samples against a built kernel; return a directory with them."""
+    sources = REPO / "tools/samples"
+    checkout = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
+    directory = MODULE / f"{kernel.resolve().name}-{checkout}-samples"
+    with locked(MODULE / f"{directory.name}.lock"):
+        run(["rsync", "-rlpc", f"{sources}/", directory], "copying the samples")
+        with (MODULE / f"{directory.name}.log").open("w") as log:
+            for sample in sorted(path.parent for path in directory.glob("*/Kbuild")):
+                arguments: Words = ["-C", kernel / "headers", f"M={sample}"]
+                arguments += [f"VMSCAN_POLICY={REPO}", "modules"]
+                make(arguments, log, f"building the sample {sample.name}", None)
+    return directory
+
+
 def build_module(kernel: Path, *edits: Edit) -> Path:
     """Build the module against a built kernel and return the directory with the .ko files.
 

@@ -28,6 +28,7 @@ from vmp.control.cgroups import MACHINE, shown, with_settings
 from vmp.control.counters import is_level
 from vmp.control.debugfs import Assignment, Control, locate
 from vmp.control.marker import Marker
+from vmp.control.plugins import plugins
 from vmp.record import children
 from vmp.record.recorder import (
     FOLIO_KINDS,
@@ -177,12 +178,19 @@ class Run:
             told = {name: value for name, value in counters.items() if value and not is_level(name)}
             marker.write(f"vmscan-policy counted {point} {json.dumps(told)}")
 
+    def mark_plugins(self) -> None:
+        """Leave in the trace what policies of other modules are called; events have numbers."""
+        marker = Marker()
+        for (point, name), plugin in plugins(self.control.root).items():
+            marker.write(f"vmscan-policy plugin {point} {plugin.index} {name}")
+
     def record(self) -> int:
         """Record and return the exit status; what is done for it is undone."""
         with ExitStack() as stack:
             if self.alternation:
                 stack.enter_context(self.alternation)
             stack.enter_context(self.recorder)
+            self.mark_plugins()
             if self.alternation:
                 self.alternation.start()
             before = all_stats(self.control)

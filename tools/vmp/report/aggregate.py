@@ -19,6 +19,7 @@ LACKS = "vmscan-policy lacks folios"
 SETTINGS = re.compile(r"vmscan-policy settings (\d+) (.*)")
 MACHINE = "0"  # what `settings` is where the machine's held
 COUNTED = re.compile(r"vmscan-policy counted (\w+) (.*)")
+PLUGIN = re.compile(r"vmscan-policy plugin (\w+) (\d+) (\S+)")
 OWN_EVENTS = frozenset(
     "flush_batch_begin flush_batch_end scan_begin scan_end aging_begin aging_end "
     "writeback_feedback throttle_begin throttle_end unmap_folio young_folio policy_switch "
@@ -86,6 +87,7 @@ class Picture:
         self.settings: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.own_switches: defaultdict[str, list[str]] = defaultdict(list)
         self.paths: dict[str, str] = {}
+        self.plugins: dict[tuple[str, int], str] = {}  # by point and index
         self.begun: dict[tuple[int, str], tuple[int, tuple[int, int, int]]] = {}
         self.span = Span(0, 0, 0)
         self.handlers = {
@@ -234,11 +236,17 @@ class Picture:
         """Note a switch of a point: of the machine's, or of those of a cgroup alone."""
         own = fields(event.text)
         whose = own.get("settings", MACHINE)
+        before, after = (self.policy(own["point"], own[key]) for key in ("from", "to"))
         if whose == MACHINE:
-            self.switch(event, own["point"], own["from"], own["to"])
+            self.switch(event, own["point"], before, after)
         else:
             self.settings[whose]
-            self.own_switches[whose].append(f"{own['point']}={own['to']}")
+            self.own_switches[whose].append(f"{own['point']}={after}")
+
+    def policy(self, point: str, name: str) -> str:
+        """Return the name of a policy; the kernel knows those of other modules by numbers."""
+        number = int(name, 16) & 0xFF if re.fullmatch(r"0x[0-9a-f]+", name) else -1
+        return self.plugins.get((point, number), name)
 
     def on_bypass(self, event: Event, _span: Span) -> None:
         """Note that all points act as stock, or no longer do."""
@@ -251,6 +259,9 @@ class Picture:
         named = SETTINGS.search(event.text)
         if named:
             self.paths[named[1]] = named[2].rstrip()
+        plugin = PLUGIN.search(event.text)
+        if plugin:
+            self.plugins[plugin[1], int(plugin[2])] = plugin[3]
         told = COUNTED.search(event.text)
         if told:
             counters = from_json(told[2])

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from vmp.ab.workloads import build_programs
 from vmp.common import OUT, Failure, Words, run
-from vmp.guest.kernel import Edit, build_kernel, build_module, kernel_inputs, kernel_version, source
+from vmp.guest.kernel import (
+    Edit,
+    build_kernel,
+    build_module,
+    build_samples,
+    kernel_inputs,
+    kernel_version,
+    source,
+)
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.suite import (
     DEBUG_SCALE,
@@ -94,6 +102,7 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     words += ["VMP_FULL=1"] if full else []
     debug = kernel_inputs(kernel)["variant"] == "debug"
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
+    words += [f"VMP_SAMPLES={build_samples(kernel)}"] if "plugins" in tests else []
     needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
     return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
 

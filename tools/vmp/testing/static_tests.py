@@ -30,7 +30,8 @@ def first_lines(directory: Path, interpreter: str) -> list[Path]:
 
 def c_sources() -> list[Path]:
     """Return the C files of the module and of its KUnit tests."""
-    return sorted(path for name in ("module", "kunit") for path in (REPO / name).glob("*.[ch]"))
+    directories = (REPO / name for name in ("module", "module/include", "kunit"))
+    return sorted(path for directory in directories for path in directory.glob("*.[ch]"))
 
 
 # What the macros of trace events look like to checkpatch.
