@@ -43,6 +43,7 @@ MIB = 1 << 20
 LANES = {"settings": 0.001, "cgroups": 0.02, "kernel": 0.2, "module": 5, "pages": 0.01}
 Run = Callable[[Place, random.Random], bool]
 ALLOCATION_FAULTS = 1000  # at a time
+CHILD = 60  # seconds of a child: where memory.high is low, each few pages cost a sleep
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,28 @@ def emulated() -> bool:
 LEFT_OUT = ("flush/observe",) if emulated() else ()  # ends of paths
 
 
-@lru_cache(maxsize=1)
-def files_then(root: Path, _half_second: int) -> list[Path]:
-    """Return the files below a directory that can be written to; to look takes long."""
-    return [path for path in settings(root) if not str(path).endswith(LEFT_OUT)]
+@lru_cache(maxsize=16)
+def files_then(root: Path, _minute: int) -> list[Path]:
+    """Return the files below a directory that can be written to; raise OSError if there are none.
+
+    To look at them takes a slow machine a second.
+    """
+    if found := [path for path in settings(root) if not str(path).endswith(LEFT_OUT)]:
+        return found
+    raise FileNotFoundError  # the module, or the cgroup, is not there, for a moment
+
+
+def any_root(place: Place, rng: random.Random) -> Path:
+    """Return the directory of the machine's settings, or of a cgroup's."""
+    index = rng.randrange(1 << 16)
+    roots = [place.policy, *place.policy.glob("cgroups/[0-9]*")]
+    return roots[index % len(roots)]
 
 
 def any_file(place: Place, rng: random.Random) -> Path:
     """Return one of the module's files, the machine's or a cgroup's, that can be written to."""
-    index = rng.randrange(1 << 16)
-    files = files_then(place.policy, int(time.monotonic() * 2))
-    if not files:
-        time.sleep(0.01)
-        raise FileNotFoundError  # the module is not there, for a moment
+    root, index = any_root(place, rng), rng.randrange(1 << 16)
+    files = files_then(root, int(time.monotonic() / 60))
     return files[index % len(files)]
 
 
@@ -95,8 +105,7 @@ def fuzz(place: Place, rng: random.Random) -> bool:
 
 def profile(place: Place, rng: random.Random) -> bool:
     """Set a profile, of the machine or of a cgroup."""
-    roots = [place.policy, *place.policy.glob("cgroups/[0-9]*")]
-    path = roots[rng.randrange(1 << 16) % len(roots)] / "profile"
+    path = any_root(place, rng) / "profile"
     return write(path, value_for(read(path), rng))
 
 
@@ -164,7 +173,7 @@ def load(place: Place, rng: random.Random) -> bool:
             memory.seek(0)
             memory.write(b"y" * size)
 
-    return done(child(work))
+    return done(child(work, CHILD))
 
 
 def move(place: Place, rng: random.Random) -> bool:
@@ -179,7 +188,7 @@ def move(place: Place, rng: random.Random) -> bool:
             memory.seek(0)
             memory.write(b"x" * len(memory))
 
-    return done(child(work))
+    return done(child(work, CHILD))
 
 
 def limit(place: Place, rng: random.Random) -> bool:
@@ -303,7 +312,7 @@ def allocation_faults(place: Place, rng: random.Random) -> bool:
             with suppress(OSError, MemoryError):
                 (write_setting, write_setting, add_settings, reclaim)[own.randrange(4)](place, own)
 
-    pid = child(work)
+    pid = child(work, CHILD)
     done(pid)
     write(fault / "probability", "0")
     return read(fault / "times").strip() != str(ALLOCATION_FAULTS)
@@ -360,7 +369,7 @@ def forks(place: Place, rng: random.Random) -> bool:
         memory.seek(0)
         memory.write(b"y" * MIB)
 
-    return all([done(pid) for pid in [child(work) for _ in range(number)]])
+    return all([done(pid) for pid in [child(work, CHILD) for _ in range(number)]])
 
 
 def lacks_cross_memory(_: Place) -> str:

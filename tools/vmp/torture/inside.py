@@ -5,6 +5,7 @@ Run by the guest test `torture`, which has made the place and takes it away agai
 """
 
 import argparse
+import errno
 import mmap
 import os
 import random
@@ -31,6 +32,7 @@ from vmp.torture.state import left, state
 HANG = 300  # seconds that nothing takes, however busy the machine
 OFF = 120  # seconds after which branches are off and threads are gone
 KILLED = 10  # seconds after which what was killed is gone, unless it hangs
+REASONS = 256  # errors that an action may be refused with
 TELL = 60  # seconds after which it says again that it goes on: a guest that is silent is ended
 LATE = 0.1  # seconds that a lane makes up for
 FAILED_SWAP = "Write-error on swap-device"
@@ -44,6 +46,7 @@ class Lane:
         # Stop, when the action began, which one; then done and refused, of each.
         memory = mmap.mmap(-1, 8 * (3 + 2 * len(known)))
         self.shared: memoryview[int] = memoryview(memory).cast("Q")
+        self.reasons: memoryview[int] = memoryview(mmap.mmap(-1, 8 * REASONS)).cast("Q")
         self.pid = 0
         self.seen = (0, 0.0)  # the time at which an action began, and when that was seen
 
@@ -86,7 +89,8 @@ class Lane:
             if run:
                 return run(place, own)
             return os.write(pages.fileno(), f"{name} {own.getrandbits(40)}\n".encode()) > 0
-        except OSError:
+        except OSError as error:
+            self.reasons[(error.errno or 0) % REASONS] += 1
             return False
 
     def counts(self) -> dict[str, tuple[int, int]]:
@@ -133,11 +137,19 @@ class Torture:
         known = {lane: [n for n in self.names if KNOWN[n].lane == lane] for lane in LANES}
         self.lanes = [Lane(lane, names, str(self.seed)) for lane, names in known.items() if names]
         self.failed_swap = 0
+        self.began, self.told = time.monotonic(), 0
         self.races = Races()
 
     def say(self, text: str) -> None:
         """Print a line."""
         print(f"torture: {text}", flush=True)
+
+    def tell(self) -> None:
+        """Say now and then that it goes on."""
+        now = int(time.monotonic() - self.began)
+        if now // TELL != self.told:
+            self.told = now // TELL
+            self.say(f"at {now} s")
 
     def read_log(self) -> None:
         """Raise Failure if the kernel has logged trouble."""
@@ -149,6 +161,7 @@ class Torture:
 
     def watch(self) -> None:
         """Raise Failure when something has gone wrong by now."""
+        self.tell()
         self.read_log()
         self.checkers.reap()
         for lane in self.lanes:
@@ -181,11 +194,8 @@ class Torture:
         self.say(f"the lanes start at {time.time():.0f}")  # seconds since 1970
         for lane in self.lanes:
             lane.start(self.place, pages, self.work / lane.name)
-        begin, told = time.monotonic(), 0
-        while (now := time.monotonic() - begin) < self.seconds:
-            if now >= (told + 1) * TELL:
-                told += 1
-                self.say(f"at {told * TELL} s")
+        self.began = time.monotonic()
+        while time.monotonic() - self.began < self.seconds:
             if len(self.checkers.running) < 3:
                 self.checkers.start_round()
             time.sleep(0.2)
@@ -211,6 +221,7 @@ class Torture:
         key, last = "branches that are on, by functions called", clock() + OFF
         found = state(self.place)
         while found.get(key) and clock() < last:
+            self.tell()
             time.sleep(5)
             found = state(self.place)
         return found
@@ -222,6 +233,7 @@ class Torture:
         while rest := left(before, state(self.place)):
             if clock() > end:
                 raise Failure(f"after rmmod the kernel is not as before insmod: {rest}")
+            self.tell()
             time.sleep(5)
 
     def put_back(self) -> None:
@@ -244,6 +256,11 @@ class Torture:
         counts |= {name: did for name, did in self.checkers.operations.items() if name in counts}
         done = (f"{name} {yes}/{no}" for name, (yes, no) in counts.items())
         self.say(f"actions, done/refused: {', '.join(done)}")
+        for lane in self.lanes:
+            refusals = [f"{errno.errorcode.get(number, 'gone')} {count}"
+                        for number, count in enumerate(lane.reasons) if count]  # fmt: skip
+            if refusals:
+                self.say(f"lane {lane.name}: refused with {', '.join(refusals)}")
         faults = {
             "failed writes to swap (that the log tells of)": self.failed_swap,
             "failed writes to a disk": counts.get("disk-faults", (0, 0))[0],

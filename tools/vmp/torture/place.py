@@ -21,7 +21,6 @@ THP = SYSFS / "transparent_hugepage"
 KSM = SYSFS / "ksm"
 FAULTS = (DEBUG / "failslab", DEBUG / "fail_page_alloc")
 BITS = (1, 1, 1, 4, 9, 12, 13)  # of random numbers: many files take 0 or 1
-CHILD = 60  # seconds of a child: where memory.high is low, each few pages cost a sleep
 OTHER_WORDS = ("", "nonsense", "-1", "4097", "99999999999999999999")  # what no file takes
 
 
@@ -106,12 +105,15 @@ def value_for(text: str, rng: random.Random) -> str:
     return names[index % len(names)]
 
 
-def child(work: Callable[[], object]) -> int:
-    """Do something in a process of its own, which is killed after CHILD s; return its pid."""
+def child(work: Callable[[], object], seconds: int = 0) -> int:
+    """Do something in a process of its own, killed after some seconds if so asked; return its pid.
+
+    `seconds` are of the machine's clock; 0: it may take as long as it takes.
+    """
     pid = os.fork()
     if not pid:
         status = 1
-        signal.alarm(CHILD)
+        signal.alarm(seconds)
         os.setpriority(os.PRIO_PROCESS, 0, 0)
         try:
             work()
