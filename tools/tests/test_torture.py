@@ -348,6 +348,7 @@ def test_a_lost_guest_is_followed_by_another(
 
     monkeypatch.setattr(command, "vm_once", vm_once)
     monkeypatch.setattr(command, "prepare", lambda _: None)
+    monkeypatch.setattr(command, "build_samples", lambda _: tmp_path)
     monkeypatch.setattr(command, "kernel_version", lambda _: None)
     monkeypatch.setattr("time.time", lambda: 1000)
     arguments = parsed("--seed", "7", "--for", "100s")

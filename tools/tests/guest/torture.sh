@@ -26,6 +26,11 @@ torture_clean_up() {
 
 	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
 	echo y >"$LRU_GEN"
+	if lsmod | grep -q '^half '; then
+		settings_remove
+		echo stock >"$POLICY/profile"
+		rmmod half
+	fi
 	! grep -q "^/dev/dm-" /proc/swaps || swapoff /dev/mapper/vmp-swap
 	flakey_remove vmp-swap
 	flakey_remove vmp-bad
@@ -62,6 +67,7 @@ truncate -s 64M "$WORK/bad"
 bad_disk=$(losetup --find --show "$WORK/bad")
 ! flakey vmp-swap "/dev/zram$second" 2 1 || words+=(--faulty-swap /dev/mapper/vmp-swap)
 ! flakey vmp-bad "$bad_disk" 1 1 || words+=(--faulty-disk /dev/mapper/vmp-bad)
+[[ ! ${VMP_SAMPLES:-} ]] || words+=(--plugin "$VMP_SAMPLES/half/half.ko")
 # shellcheck disable=SC2086 # they are words
 python3 "$tools/vmp/torture/inside.py" --policy "$POLICY" --module "$module" \
 	--programs "$BIN" --top "$VMP_MEMCG" --files "$FS" --work "$WORK" --swap /dev/zram0 \

@@ -35,6 +35,7 @@ from vmp.testing.results import Report
 STARTED = "KTAP version 1"  # what tests/guest/run says first
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
+SAMPLED = {"plugins", "torture"}  # tests that load modules of tools/samples
 NODES = (2, 4)
 
 
@@ -102,7 +103,7 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     words += ["VMP_FULL=1"] if full else []
     debug = kernel_inputs(kernel)["variant"] == "debug"
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
-    words += [f"VMP_SAMPLES={build_samples(kernel)}"] if "plugins" in tests else []
+    words += [f"VMP_SAMPLES={build_samples(kernel)}"] if SAMPLED & {*tests} else []
     needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
     return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
 

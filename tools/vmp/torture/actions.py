@@ -76,10 +76,14 @@ def files_then(root: Path, _minute: int) -> list[Path]:
     raise FileNotFoundError  # the module, or the cgroup, is not there, for a moment
 
 
+def all_roots(place: Place) -> list[Path]:
+    """Return the directories of the machine's settings and of cgroups'."""
+    return [place.policy, *place.policy.glob("cgroups/[0-9]*")]
+
+
 def any_root(place: Place, rng: random.Random) -> Path:
-    """Return the directory of the machine's settings, or of a cgroup's."""
-    index = rng.randrange(1 << 16)
-    roots = [place.policy, *place.policy.glob("cgroups/[0-9]*")]
+    """Return one of them."""
+    index, roots = rng.randrange(1 << 16), all_roots(place)
     return roots[index % len(roots)]
 
 
@@ -224,12 +228,36 @@ def age(place: Place, rng: random.Random) -> bool:
     return False
 
 
+def plug_in(place: Place, rng: random.Random) -> bool:
+    """Load a module with another policy and choose that, or unload the module."""
+    root = any_root(place, rng)
+    if rng.random() < 0.3:
+        return unplug(place)
+    command("insmod", place.plugin)
+    return write(root / "flush/policy", Path(place.plugin).stem)
+
+
+def unplug(place: Place) -> bool:
+    """Choose that policy nowhere, and unload its module."""
+    for root in all_roots(place):
+        with suppress(OSError):
+            write(root / "flush/policy", "stock")
+    return command("rmmod", Path(place.plugin).stem)
+
+
+def remove_module(place: Place) -> bool:
+    """Remove the module; before it what needs it."""
+    return command("rmmod", "vmscan_policy") or (
+        bool(place.plugin) and unplug(place) and command("rmmod", "vmscan_policy")
+    )
+
+
 def reload(place: Place, rng: random.Random) -> bool:
     """Remove the module, load it again, and set a profile."""
     pause, chosen = rng.random() / 10, rng.choice(("recommended", "max", "stock"))
     end = time.monotonic() + 60
     # Somebody may have a file of it open for a moment.
-    while not command("rmmod", "vmscan_policy"):
+    while not remove_module(place):
         if time.monotonic() > end:
             return False
         time.sleep(0.01)
@@ -423,6 +451,9 @@ ACTIONS = {
                           lambda place: "" if place.faulty_disk else "dm-flakey"),
     "allocation-faults": Action("kernel", allocation_faults,
                                 needs(FAULTS[0] / "reject-start", NO_FAULTS)),
+    "plug-in": Action("kernel", plug_in,
+                      lambda place: "" if place.plugin else "tools/samples, built",
+                      weight=2),
     "compact": Action("kernel", compact),
     "drop-caches": Action("kernel", drop_caches),
     "thp": Action("kernel", thp, needs(THP, "huge pages")),

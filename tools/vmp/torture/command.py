@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
-from vmp.guest.kernel import build_kernel, kernel_version
+from vmp.guest.kernel import build_kernel, build_samples, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
 from vmp.guest.suite import GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
@@ -63,11 +63,12 @@ def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> s
 def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: str) -> Run:
     """Run in a guest, and for what is left in another where QEMU has lost one."""
     prepare(kernel_version(kernel))
+    samples = build_samples(kernel)
     left = args.for_
     for number in range(1, GUESTS + 1):
         log = OUT / f"torture-{name}-{number}.log"
         limit = int(3 * left + 1800)
-        environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_LIMIT={limit}",
+        environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SAMPLES={samples}", f"VMP_LIMIT={limit}",
                        f"VMP_TORTURE={words_for(args, actions, left)}"]  # fmt: skip
         words: Words = ["--kernel", kernel, "--numa", args.numa,
                         *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip

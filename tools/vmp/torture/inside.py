@@ -22,7 +22,7 @@ from vmp.common import Failure, Parser, Usage, run_tool
 from vmp.control.debugfs import KernelLog
 from vmp.guest.log import find_splat
 from vmp.torture import checkers
-from vmp.torture.actions import KNOWN, LANES, LEFT_OUT
+from vmp.torture.actions import KNOWN, LANES, LEFT_OUT, remove_module
 from vmp.torture.checkers import Checkers
 from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.place import CPUS, FAULTS, Place, clock, command, read, stacks, wait_until, write
@@ -228,7 +228,7 @@ class Torture:
 
     def removed(self, before: dict[str, set[str]]) -> None:
         """Remove the module; raise Failure if the kernel is not as it was."""
-        wait_until(lambda: command("rmmod", "vmscan_policy"), "the module can't be removed", 60)
+        wait_until(lambda: remove_module(self.place), "the module can't be removed", 60)
         end = clock() + OFF
         while rest := left(before, state(self.place)):
             if clock() > end:
@@ -297,12 +297,12 @@ def main() -> int:
     add_actions(parser)
     for name in ("policy", "module", "programs", "top", "files", "work"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("swap", "faulty-swap", "faulty-disk"):
+    for name in ("swap", "faulty-swap", "faulty-disk", "plugin"):
         parser.add_argument(f"--{name}", default="")
     arguments = parser.parse_args()
     place = Place(arguments.policy, arguments.module, arguments.programs, arguments.top,
                   arguments.files, arguments.swap, arguments.faulty_swap,
-                  arguments.faulty_disk)  # fmt: skip
+                  arguments.faulty_disk, arguments.plugin)  # fmt: skip
     with KernelLog() as log:
         torture = Torture(place, arguments, arguments.work, log)
         try:

@@ -36,6 +36,7 @@ class Place:
     swap: str  # a device that is swapped to
     faulty_swap: str = ""  # one whose writes fail now and then
     faulty_disk: str = ""  # likewise, with nothing on it
+    plugin: str = ""  # a module with a policy for flush that has the module's name
 
     @property
     def checked(self) -> Path:
