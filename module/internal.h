@@ -398,6 +398,7 @@ int vmp_unmap_trace(void);
 void vmp_unmap_untrace(void);
 int vmp_young_trace(void);
 void vmp_young_untrace(void);
+void vmp_walks_exit(void);
 
 /* observe.c */
 int vmp_observe_set(unsigned int on);
