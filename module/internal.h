@@ -394,11 +394,21 @@ extern const struct vmp_point vmp_unmap_point;
 extern const struct vmp_point vmp_young_point;
 
 /* walks.c */
-int vmp_unmap_trace(void);
-void vmp_unmap_untrace(void);
-int vmp_young_trace(void);
-void vmp_young_untrace(void);
-void vmp_walks_exit(void);
+int vmp_unmap_probe(void);
+void vmp_unmap_unprobe(void);
+int vmp_young_probe(void);
+void vmp_young_unprobe(void);
+
+/* probes.c */
+enum vmp_probe_id {
+	VMP_PROBE_SLEEPS,
+	VMP_PROBE_UNMAP,
+	VMP_PROBE_YOUNG,
+	VMP_NR_PROBES,
+};
+
+int vmp_probe_want(enum vmp_probe_id id, bool on);
+void vmp_probes_exit(void);
 
 /* observe.c */
 int vmp_observe_set(unsigned int on);
@@ -443,8 +453,14 @@ u64 vmp_end_id(enum vmp_span span);
 u64 vmp_cgroup_id(struct mem_cgroup *memcg);
 struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp_rule *rule,
 			   u32 policy, struct mem_cgroup *memcg, int nid);
-int vmp_throttle_trace(void);
-void vmp_throttle_untrace(void);
+int vmp_sleeps_probe(void);
+void vmp_sleeps_unprobe(void);
+int vmp_sleeps_event_on(void);
+void vmp_sleeps_event_off(void);
+int vmp_unmap_event_on(void);
+void vmp_unmap_event_off(void);
+int vmp_young_event_on(void);
+void vmp_young_event_off(void);
 void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup *memcg, int nid,
 			 u32 reason, u32 us);
 

@@ -8,7 +8,7 @@ static int __init vmp_init(void)
 	int err = vmp_throttle_init();
 
 	if (err)
-		goto end_walks;
+		goto end_probes;
 
 	err = vmp_aging_init();
 	if (err)
@@ -24,8 +24,8 @@ end_aging:
 	vmp_aging_exit();
 end_throttle:
 	vmp_throttle_exit();
-end_walks:
-	vmp_walks_exit();
+end_probes:
+	vmp_probes_exit();
 	return err;
 }
 
@@ -35,7 +35,7 @@ static void __exit vmp_exit(void)
 	vmp_aging_exit();
 	vmp_throttle_exit();
 	vmp_observe_set(0);
-	vmp_walks_exit();
+	vmp_probes_exit();
 }
 
 module_init(vmp_init);

@@ -100,8 +100,8 @@ struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp
 }
 
 /*
- * Where a task begins to sleep the kernel has no tracepoint, and none of our code runs:
- * a probe, set while one of the two events is on.
+ * Where a task begins to sleep the kernel has no tracepoint, and none of our code runs: a probe
+ * tells of it.
  */
 static struct vmp_where throttled_where(const struct vmp_rule *rule, u32 set,
 					struct mem_cgroup *memcg, int nid)
@@ -132,32 +132,37 @@ static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-static struct kprobe throttle_probe;
-static unsigned int throttle_traced;
+static struct kprobe sleeps_probe;
 
-/* The tracepoints' core calls these two for each event, one at a time. */
-int vmp_throttle_trace(void)
+int vmp_sleeps_probe(void)
 {
-	int err = 0;
+	sleeps_probe = (struct kprobe) {
+		.symbol_name = "reclaim_throttle",
+		.pre_handler = reclaim_throttled,
+	};
 
-	if (!throttle_traced) {
-		throttle_probe = (struct kprobe) {
-			.symbol_name = "reclaim_throttle",
-			.pre_handler = reclaim_throttled,
-		};
-		err = register_kprobe(&throttle_probe);
+	return register_kprobe(&sleeps_probe);
+}
+
+void vmp_sleeps_unprobe(void)
+{
+	unregister_kprobe(&sleeps_probe);
+}
+
+/* The tracepoints' core calls these for each event. */
+#define PROBE_OF_EVENT(name, id) \
+	int vmp_##name##_event_on(void) \
+	{ \
+		return vmp_probe_want(id, true); \
+	} \
+	void vmp_##name##_event_off(void) \
+	{ \
+		vmp_probe_want(id, false); \
 	}
-	if (!err)
-		throttle_traced++;
 
-	return err;
-}
-
-void vmp_throttle_untrace(void)
-{
-	if (!--throttle_traced)
-		unregister_kprobe(&throttle_probe);
-}
+PROBE_OF_EVENT(sleeps, VMP_PROBE_SLEEPS)
+PROBE_OF_EVENT(unmap, VMP_PROBE_UNMAP)
+PROBE_OF_EVENT(young, VMP_PROBE_YOUNG)
 
 /**
  * vmp_trace_throttled() - the current task has slept

@@ -350,7 +350,7 @@ TRACE_EVENT_FN(throttle_begin,
 		  __entry->id,
 		  __print_symbolic(__entry->reason, THROTTLE_REASONS)),
 
-	vmp_throttle_trace, vmp_throttle_untrace
+	vmp_sleeps_event_on, vmp_sleeps_event_off
 );
 
 /* It slept, for @us, which the kernel counts in ticks. */
@@ -417,14 +417,14 @@ DECLARE_EVENT_CLASS(folio_walk,
 DEFINE_EVENT_FN(folio_walk, unmap_folio,
 	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
 	TP_ARGS(where, walk),
-	vmp_unmap_trace, vmp_unmap_untrace
+	vmp_unmap_event_on, vmp_unmap_event_off
 );
 
 /* To see whether it was accessed. */
 DEFINE_EVENT_FN(folio_walk, young_folio,
 	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
 	TP_ARGS(where, walk),
-	vmp_young_trace, vmp_young_untrace
+	vmp_young_event_on, vmp_young_event_off
 );
 
 /* A point gets another policy, @policy as well; calls under way end with the old. */

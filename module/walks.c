@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Walks over the entries of large folios that stock makes in batches by itself, for the trace
- * events. No code of ours runs there: probes tell of them, soon after one of the events is on.
+ * events. No code of ours runs there: probes tell of them.
  */
 #include <linux/array_size.h>
-#include <linux/cleanup.h>
 #include <linux/fprobe.h>
 #include <linux/memcontrol.h>
-#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/rmap.h>
 #include <linux/sched.h>
 #include <linux/string.h>
-#include <linux/workqueue.h>
 
 #include "internal.h"
 #include "trace.h"
@@ -166,104 +163,56 @@ static void unprobe(bool young)
 	memset(probes[young], 0, sizeof(probes[young]));
 }
 
-static void probe(bool young)
+static int probe(bool young)
 {
 	const char *name;
 	unsigned int i;
 	int err;
 
 	if (!(vmp_traits() & (young ? VMSCAN_TRAIT_YOUNG : VMSCAN_TRAIT_DISCARD)))
-		return;
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(probes[young]); i++) {
 		name = probed[young][i].name;
 		probes[young][i].entry_handler = probed[young][i].begins;
 		probes[young][i].exit_handler = probed[young][i].ends;
 		err = register_fprobe_syms(&probes[young][i], &name, 1);
 		if (err) {
-			pr_warn("%s can't be traced: %d\n", name, err);
 			probes[young][i].entry_handler = NULL;
 			unprobe(young);
-			return;
+			return err;
 		}
 	}
-}
-
-/*
- * Which events are on; none may come when we go. The tracepoints' core calls with its lock held,
- * which setting a probe takes, too, so a worker does it.
- */
-static DEFINE_MUTEX(wanted_lock);
-static bool wanted[2], leaving;
-
-static void set_probes(struct work_struct *work)
-{
-	static bool probed_now[2];
-	unsigned int i;
-	bool want;
-
-	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-		want = READ_ONCE(wanted[i]);
-		if (want == probed_now[i])
-			continue;
-		if (want)
-			probe(i);
-		else
-			unprobe(i);
-		probed_now[i] = want;
-	}
-}
-static DECLARE_WORK(probes_work, set_probes);
-
-static int want_probes(bool young, bool want)
-{
-	guard(mutex)(&wanted_lock);
-	if (leaving)
-		return -ENODEV;
-	WRITE_ONCE(wanted[young], want);
-	schedule_work(&probes_work);
 
 	return 0;
-}
-
-/* An event that is still on is switched off after this. */
-void vmp_walks_exit(void)
-{
-	scoped_guard(mutex, &wanted_lock) {
-		leaving = true;
-		memset(wanted, 0, sizeof(wanted));
-	}
-	cancel_work_sync(&probes_work);
-	set_probes(NULL);
 }
 
 #else
-static int want_probes(bool young, bool want)
+static void unprobe(bool young)
+{
+}
+
+static int probe(bool young)
 {
 	return 0;
 }
-
-void vmp_walks_exit(void)
-{
-}
 #endif
 
-/* The tracepoints' core calls these for each event. */
-int vmp_unmap_trace(void)
+int vmp_unmap_probe(void)
 {
-	return want_probes(false, true);
+	return probe(false);
 }
 
-void vmp_unmap_untrace(void)
+void vmp_unmap_unprobe(void)
 {
-	want_probes(false, false);
+	unprobe(false);
 }
 
-int vmp_young_trace(void)
+int vmp_young_probe(void)
 {
-	return want_probes(true, true);
+	return probe(true);
 }
 
-void vmp_young_untrace(void)
+void vmp_young_unprobe(void)
 {
-	want_probes(true, false);
+	unprobe(true);
 }
