@@ -121,7 +121,7 @@ wanted=(flush.batches scan.passes writeback.batches aging.async aging.sync unmap
 	young.folios)
 # There, what stays mapped or is mlocked is stock's.
 if has_trait discard; then
-	names+=(half-forked)
+	names+=(soft-dirty)
 else
 	wanted+=(unmap.kept)
 fi
