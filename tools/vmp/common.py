@@ -102,6 +102,11 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def emulated() -> bool:
+    """Tell if the CPUs are QEMU's emulation, which can't run code that gets a probe meanwhile."""
+    return "QEMU TCG" in Path("/proc/cpuinfo").read_text()
+
+
 def mount_points(kind: str, mounts: str | None = None) -> list[Path]:
     """Return where file systems of a kind, such as debugfs, are mounted.
 

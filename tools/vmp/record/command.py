@@ -20,6 +20,7 @@ from vmp.common import (
     Failure,
     Parser,
     Usage,
+    emulated,
     parse_positive_duration,
     parse_size,
     result_file,
@@ -39,6 +40,7 @@ from vmp.record.recorder import (
 )
 
 FAILED = 125
+PROBED = "discard"  # where stock does this, probes tell of its large folios
 Counted = dict[str, dict[str, dict[str, int]]]  # by whose settings, point and name
 
 
@@ -71,8 +73,7 @@ def arguments(parser: Parser) -> None:
     add(
         "--folios",
         metavar="KIND,...|none",
-        default=",".join(FOLIO_KINDS),
-        help="events of large folios: only of these kinds (%(default)s)",
+        help=f"events of large folios: only of these kinds ({','.join(FOLIO_KINDS)})",
     )
     add("--buffer", metavar="SIZE", default="8M", help="trace buffer of each CPU (8M)")
     add("--strict", action="store_true", help="fail if events were lost")
@@ -87,7 +88,7 @@ class Plan:
     seconds: float
     sides: dict[str, list[Assignment]]
     every: float
-    folios: list[str]
+    folios: list[str] | None  # None: nobody chose
     buffer: int
     strict: bool
 
@@ -103,12 +104,20 @@ def make_plan(args: argparse.Namespace) -> Plan:
             seconds=args.seconds,
             sides=parse_sides(args.ab),
             every=args.every,
-            folios=parse_folios(args.folios),
+            folios=None if args.folios is None else parse_folios(args.folios),
             buffer=parse_size(args.buffer),
             strict=args.strict,
         )
     except (ValueError, Failure) as error:
         raise Usage(str(error)) from None
+
+
+def all_folios(root: Path) -> list[str]:
+    """Return the kinds of folio that are recorded where nobody chose: all that can be."""
+    if emulated() and PROBED in (root / "traits").read_text().split():
+        say("no events of large folios: these need probes, and CPUs are emulated; see --folios")
+        return []
+    return [*FOLIO_KINDS]
 
 
 def all_stats(machine: Control) -> Counted:
@@ -133,7 +142,8 @@ class Run:
     def __init__(self, plan: Plan, control: Control) -> None:
         self.plan = plan
         self.control = control
-        self.recorder = Recorder(plan.output, plan.buffer, plan.folios)
+        self.folios = all_folios(control.root) if plan.folios is None else plan.folios
+        self.recorder = Recorder(plan.output, plan.buffer, self.folios)
         self.alternation = (
             Alternation(control, plan.sides, plan.every, random.Random())
             if any(plan.sides.values())
@@ -170,7 +180,7 @@ class Run:
         And the paths of the cgroups with settings, of which events have the ids.
         """
         marker = Marker()
-        if lacks_folios(self.plan.folios):
+        if lacks_folios(self.folios):
             marker.write("vmscan-policy lacks folios")
         for path, control in with_settings(self.control).items():
             marker.write(f"vmscan-policy settings {control.root.name} {shown(path)}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from vmp.common import Failure
+from vmp.common import Failure, emulated
 from vmp.livepatch.symbols import read_kernel
 from vmp.torture.forms import WORDS
 from vmp.torture.place import (
@@ -54,11 +54,6 @@ class Action:
     run: Run | None  # None: an operation that the checkers' program does
     lacks: Callable[[Place], str] = lambda _: ""
     weight: int = 1
-
-
-def emulated() -> bool:
-    """Tell if the CPUs are QEMU's emulation."""
-    return "QEMU TCG" in read(Path("/proc/cpuinfo"))
 
 
 # A probe is put into code that runs: see docs/design.md, Limits.
