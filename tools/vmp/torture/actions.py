@@ -54,6 +54,7 @@ class Action:
     run: Run | None  # None: an operation that the checkers' program does
     lacks: Callable[[Place], str] = lambda _: ""
     weight: int = 1
+    rest: int = 0  # so many times as long as it took, its lane does nothing after it
 
 
 # A probe is put into code that runs: see docs/design.md, Limits.
@@ -437,7 +438,7 @@ ACTIONS = {
     "reclaim": Action("cgroups", reclaim, weight=4),
     "age": Action("cgroups", age, needs(DEBUG / "lru_gen", "the multi-gen LRU")),
     "forks": Action("cgroups", forks),
-    "module": Action("module", reload),
+    "module": Action("module", reload, rest=3),
     "cpu": Action("kernel", cpu, needs(CPUS / "cpu1/online", "a CPU that can go")),
     "swap": Action("kernel", swap),
     "swap-faults": Action("kernel", swap_faults,

@@ -73,13 +73,17 @@ class Lane:
             number = rng.choices(range(len(self.known)), weights)[0]
             own = random.Random(rng.getrandbits(64))
             pause = own.random() * 2 * LANES[self.name]
+            began = time.monotonic()
             self.shared[2] = number
-            self.shared[1] = int(time.monotonic())
+            self.shared[1] = int(began)
             self.shared[3 + 2 * number + (not self.act(number, own, place, pages))] += 1
             self.shared[1] = 0
             # On average: a sleep is no shorter than a tick, and an action may take long.
-            due = max(due, time.monotonic() - LATE) + pause
-            time.sleep(max(0, due - time.monotonic()))
+            now = time.monotonic()
+            rest = KNOWN[self.known[number]].rest * (now - began)
+            due = max(due, now - LATE) + max(pause, rest)
+            while not self.shared[0] and (left := due - time.monotonic()) > 0:
+                time.sleep(min(left, 1))
 
     def act(self, number: int, own: random.Random, place: Place, pages: IO[bytes]) -> bool:
         """Do one action; tell if it was done."""
