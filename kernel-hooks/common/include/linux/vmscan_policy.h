@@ -2,22 +2,21 @@
 /*
  * Policies of page reclaim that a module supplies.
  *
- * A policy is told what there is to know and answers with a number, an enum or flags; it
- * does nothing itself. All mechanism is the kernel's, and so is all that keeps reclaim
- * correct and live: it limits every answer, and one that it doesn't know means stock.
+ * A policy is told what there is to know and answers with a number, an enum or flags; it does
+ * nothing itself. All mechanism is the kernel's, and so is all that keeps reclaim correct and live:
+ * it limits every answer, and one that it doesn't know means stock.
  *
  * A callback runs in the context of the reclaiming task (a direct reclaimer, kswapd,
- * madvise(MADV_PAGEOUT)), in an RCU read-side section of its own: it can't sleep or
- * allocate. No lock is held but, maybe, a folio's, and with VMSCAN_TRAIT_DISCARD that of a page
- * table, a spinlock, when unmap_ptes and walk_done are called. What it is told belongs to that task
- * and is valid until it returns. The next call may be one of another set, in the middle of
- * a pass, too. A @note is the policy's own: it is kept as the point says, and is all 0 as
- * soon as another set comes in.
+ * madvise(MADV_PAGEOUT)), in an RCU read-side section of its own: it can't sleep or allocate. No
+ * lock is held but, maybe, a folio's, and with VMSCAN_TRAIT_DISCARD that of a page table, a
+ * spinlock, when unmap_ptes and walk_done are called. What it is told belongs to that task and is
+ * valid until it returns. The next call may be one of another set, in the middle of a pass, too. A
+ * @note is the policy's own: it is kept as the point says, and is all 0 as soon as another set
+ * comes in.
  *
- * Each context names the memory cgroup that the decision is about, so that a policy can
- * decide for some and leave the others to stock. Where it does, the kernel acts as if there
- * were no policy: 0 or VMSCAN_STOCK is that answer, at each point. One that the kernel doesn't
- * know means the same.
+ * Each context names the memory cgroup that the decision is about, so that a policy can decide for
+ * some and leave the others to stock. Where it does, the kernel acts as if there were no policy: 0
+ * or VMSCAN_STOCK is that answer, at each point.
  *
  * All this is to be fit for BPF's struct_ops, too:
  * - an answer is a number of 8 bytes at most; a step of a pass is packed in one by VMSCAN_STEP();
@@ -48,10 +47,8 @@ struct vmscan_policy_ops;
  *	aging does not end it
  * @VMSCAN_TRAIT_FEEDBACK: after each eviction batch it wakes the flushers and counts for
  *	throttling; evict and evicted are never called
- * @VMSCAN_TRAIT_UNMAP: it unmaps large folios in batches where it can; unmap_ptes is
- *	never called
- * @VMSCAN_TRAIT_YOUNG: it checks in batches whether large folios were accessed;
- *	young_ptes is never called
+ * @VMSCAN_TRAIT_UNMAP: it unmaps large folios in batches where it can; unmap_ptes is never called
+ * @VMSCAN_TRAIT_YOUNG: it checks in batches if these were accessed; young_ptes is never called
  * @VMSCAN_TRAIT_DISCARD: it unmaps in batches what is not to be swapped out; unmap_ptes is
  *	called for VMSCAN_ANON alone, once for each batch
  */
@@ -298,8 +295,7 @@ enum vmscan_kind {
 };
 
 /**
- * struct vmscan_walk - a walk over the page-table entries that map a large folio; over those
- *	of one batch, with VMSCAN_TRAIT_DISCARD
+ * struct vmscan_walk - a walk over the entries that map a large folio, or that are in one batch
  * @ops: the set in force
  * @memcg: memory cgroup of the folio, NULL without one
  * @nid: its node
