@@ -29,40 +29,36 @@ static const struct vmscan_module_policy right = {
 	.flush_group = folios,
 };
 
+/* What is wrong with a policy that is right else: a pointer. */
 struct wrong_case {
 	const char *what;
 	int err;
-	struct vmscan_module_policy policy;
+	size_t field;
+	const void *value;
 };
 
-#define POLICY(...) \
-	{ .abi = VMSCAN_POLICY_ABI, .owner = THIS_MODULE, .point = "flush", .name = "kunit", \
-	  .about = "Is for a test.", .flush_group = folios, __VA_ARGS__ }
+#define FIELD(name)	offsetof(struct vmscan_module_policy, name)
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverride-init"
 static const struct wrong_case wrong_cases[] = {
-	{ "another ABI", -EPROTONOSUPPORT, POLICY(.abi = VMSCAN_POLICY_ABI + 1) },
-	{ "no owner", -EINVAL, POLICY(.owner = NULL) },
-	{ "no name", -EINVAL, POLICY(.name = NULL) },
-	{ "an empty name", -EINVAL, POLICY(.name = "") },
-	{ "a long name", -EINVAL, POLICY(.name = "sixteen-letters-") },
-	{ "a capital", -EINVAL, POLICY(.name = "Kunit") },
-	{ "a digit first", -EINVAL, POLICY(.name = "1kunit") },
-	{ "a blank", -EINVAL, POLICY(.name = "ku nit") },
-	{ "a bracket", -EINVAL, POLICY(.name = "kunit]") },
-	{ "one of ours", -EEXIST, POLICY(.name = "batch") },
-	{ "no point", -ENOENT, POLICY(.point = NULL) },
-	{ "an unknown point", -ENOENT, POLICY(.point = "flash") },
-	{ "a point without callbacks", -ENOENT, POLICY(.point = "aging") },
-	{ "nothing about it", -EINVAL, POLICY(.about = NULL) },
-	{ "an empty sentence", -EINVAL, POLICY(.about = "") },
-	{ "two lines", -EINVAL, POLICY(.about = "Is for\na test.") },
-	{ "no callback", -EINVAL, POLICY(.flush_group = NULL) },
-	{ "another's callback, too", -EINVAL, POLICY(.young_ptes = ptes) },
-	{ "another's callback", -EINVAL, POLICY(.point = "scan") },
+	{ "no owner", -EINVAL, FIELD(owner), NULL },
+	{ "no name", -EINVAL, FIELD(name), NULL },
+	{ "an empty name", -EINVAL, FIELD(name), "" },
+	{ "a long name", -EINVAL, FIELD(name), "sixteen-letters-" },
+	{ "a capital", -EINVAL, FIELD(name), "Kunit" },
+	{ "a digit first", -EINVAL, FIELD(name), "1kunit" },
+	{ "a blank", -EINVAL, FIELD(name), "ku nit" },
+	{ "a bracket", -EINVAL, FIELD(name), "kunit]" },
+	{ "one of ours", -EEXIST, FIELD(name), "batch" },
+	{ "no point", -ENOENT, FIELD(point), NULL },
+	{ "an unknown point", -ENOENT, FIELD(point), "flash" },
+	{ "a point without callbacks", -ENOENT, FIELD(point), "aging" },
+	{ "nothing about it", -EINVAL, FIELD(about), NULL },
+	{ "an empty sentence", -EINVAL, FIELD(about), "" },
+	{ "two lines", -EINVAL, FIELD(about), "Is for\na test." },
+	{ "no callback", -EINVAL, FIELD(flush_group), NULL },
+	{ "another's callback, too", -EINVAL, FIELD(young_ptes), ptes },
+	{ "another's callback", -EINVAL, FIELD(point), "scan" },
 };
-#pragma GCC diagnostic pop
 
 static void wrong_desc(const struct wrong_case *c, char *desc)
 {
@@ -74,8 +70,18 @@ KUNIT_ARRAY_PARAM(wrong, wrong_cases, wrong_desc);
 static void wrong_test(struct kunit *test)
 {
 	const struct wrong_case *c = test->param_value;
+	struct vmscan_module_policy policy = right;
 
-	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&c->policy), c->err);
+	*(const void **)((void *)&policy + c->field) = c->value;
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&policy), c->err);
+}
+
+static void abi_test(struct kunit *test)
+{
+	struct vmscan_module_policy policy = right;
+
+	policy.abi++;
+	KUNIT_EXPECT_EQ(test, vmscan_policy_register(&policy), -EPROTONOSUPPORT);
 }
 
 static unsigned int shown_with(const char *name)
@@ -155,6 +161,7 @@ unregister:
 
 static struct kunit_case plugins_cases[] = {
 	KUNIT_CASE_PARAM(wrong_test, wrong_gen_params),
+	KUNIT_CASE(abi_test),
 	KUNIT_CASE(twice_test),
 	KUNIT_CASE(full_test),
 	KUNIT_CASE(chosen_test),

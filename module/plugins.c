@@ -107,12 +107,13 @@ static bool is_sentence(const char *text)
 /* Has it the callback of the point, and none of others? */
 static bool has_callback(const struct vmscan_module_policy *policy, unsigned int point)
 {
+	bool has, wanted;
 	unsigned int i;
-	bool has;
 
 	for (i = 0; i < VMP_NR_POINTS; i++) {
 		has = callbacks[i] && *(void *const *)((const void *)policy + callbacks[i]);
-		if (has == (i != point))
+		wanted = i == point;
+		if (has != wanted)
 			return false;
 	}
 

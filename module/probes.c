@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Probes that trace events need, set soon after the first of these is on. The tracepoints' core asks
- * for them with its lock held; what sets a probe takes ftrace's lock, and the function graph takes
- * the two the other way round. So a worker does it.
+ * Probes that trace events need, set soon after the first of these is on. The tracepoints' core
+ * asks for them with its lock held; what sets a probe takes ftrace's lock, and the function graph
+ * takes the two the other way round. So a worker does it.
  */
 #include <linux/cleanup.h>
 #include <linux/mutex.h>
@@ -47,6 +47,7 @@ static void set_probes(struct work_struct *work)
 		}
 	}
 }
+
 static DECLARE_WORK(probes_work, set_probes);
 
 /**

@@ -150,19 +150,19 @@ void vmp_sleeps_unprobe(void)
 }
 
 /* The tracepoints' core calls these for each event. */
-#define PROBE_OF_EVENT(name, id) \
+#define PROBE_OF_EVENT(name, NAME) \
 	int vmp_##name##_event_on(void) \
 	{ \
-		return vmp_probe_want(id, true); \
+		return vmp_probe_want(VMP_PROBE_##NAME, true); \
 	} \
 	void vmp_##name##_event_off(void) \
 	{ \
-		vmp_probe_want(id, false); \
+		vmp_probe_want(VMP_PROBE_##NAME, false); \
 	}
 
-PROBE_OF_EVENT(sleeps, VMP_PROBE_SLEEPS)
-PROBE_OF_EVENT(unmap, VMP_PROBE_UNMAP)
-PROBE_OF_EVENT(young, VMP_PROBE_YOUNG)
+PROBE_OF_EVENT(sleeps, SLEEPS)
+PROBE_OF_EVENT(unmap, UNMAP)
+PROBE_OF_EVENT(young, YOUNG)
 
 /**
  * vmp_trace_throttled() - the current task has slept

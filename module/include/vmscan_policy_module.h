@@ -13,6 +13,7 @@
 #ifndef _VMSCAN_POLICY_MODULE_H
 #define _VMSCAN_POLICY_MODULE_H
 
+#include <linux/device/driver.h>
 #include <linux/module.h>
 #include <linux/vmscan_policy.h>
 
@@ -76,34 +77,39 @@ int vmscan_policy_register(const struct vmscan_module_policy *policy);
 void vmscan_policy_unregister(const struct vmscan_module_policy *policy);
 
 /*
- * All that a module with one policy has to do. The functions above are looked up when it is loaded,
- * so that it can be built without the symbols of vmscan_policy.ko.
+ * The same, looked up now, so that a module can be built without the symbols of vmscan_policy.ko.
+ * -ENOENT when that is not loaded.
  */
+static inline int vmscan_policy_offer(const struct vmscan_module_policy *policy)
+{
+	int (*offer)(const struct vmscan_module_policy *policy) =
+		symbol_get(vmscan_policy_register);
+	int err;
+
+	if (!offer) {
+		pr_err(KBUILD_MODNAME ": load vmscan_policy before\n");
+		return -ENOENT;
+	}
+	err = offer(policy);
+	if (err)
+		symbol_put(vmscan_policy_register);
+
+	return err;
+}
+
+static inline void vmscan_policy_take_back(const struct vmscan_module_policy *policy)
+{
+	void (*take_back)(const struct vmscan_module_policy *policy) =
+		symbol_get(vmscan_policy_unregister);
+
+	take_back(policy);
+	symbol_put(vmscan_policy_unregister);
+	symbol_put(vmscan_policy_register);
+}
+
+/* All that a module with one policy has to do. */
 #define module_vmscan_policy(policy) \
-	static int __init policy##_init(void) \
-	{ \
-		typeof(&vmscan_policy_register) offer = symbol_get(vmscan_policy_register); \
-		int err; \
-		\
-		if (!offer) { \
-			pr_err(KBUILD_MODNAME ": load vmscan_policy before\n"); \
-			return -ENOENT; \
-		} \
-		err = offer(&(policy)); \
-		if (err) \
-			symbol_put(vmscan_policy_register); \
-		return err; \
-	} \
-	module_init(policy##_init); \
-	static void __exit policy##_exit(void) \
-	{ \
-		typeof(&vmscan_policy_unregister) end = symbol_get(vmscan_policy_unregister); \
-		\
-		end(&(policy)); \
-		symbol_put(vmscan_policy_unregister); \
-		symbol_put(vmscan_policy_register); \
-	} \
-	module_exit(policy##_exit); \
-	MODULE_SOFTDEP("pre: vmscan_policy")
+	MODULE_SOFTDEP("pre: vmscan_policy"); \
+	module_driver(policy, vmscan_policy_offer, vmscan_policy_take_back)
 
 #endif /* _VMSCAN_POLICY_MODULE_H */

@@ -252,11 +252,11 @@ refuse bypass off "$invalid" "bypass takes a number from 0 to 1"
 refuse guard/state tripped "$invalid" "guard/state takes one of: armed off"
 refuse guard/strict 2 "$range" "guard/strict takes a number from 0 to 1"
 refuse guard/stall 1m "$invalid" "guard/stall takes a number from 0 to 3600000"
-kinds="unmap/kinds takes none, or any of: anon,lazyfree,file"
-! has_trait discard || kinds=${kinds%,lazyfree,file}
+takes="unmap/kinds takes none, or any of: anon,lazyfree,file"
+! has_trait discard || takes=${takes%,lazyfree,file}
 if has unmap; then
 	for text in all $'\n' "file," " file" "file anon" none,file; do
-		refuse unmap/kinds "$text" "$invalid" "$kinds"
+		refuse unmap/kinds "$text" "$invalid" "$takes"
 	done
 fi
 for point in unmap young; do

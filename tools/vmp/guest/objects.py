@@ -59,7 +59,8 @@ def functions(binary: Path) -> dict[str, list[Instruction]]:
 
 def branches(binary: Path) -> dict[str, dict[Place, Place]]:
     """Return where the static branches on each key are, and where each of them leads."""
-    table = run(["objdump", "-r", "-j", "__jump_table", binary], "reading the jump table")
+    said = run(["objdump", "-r", binary], "reading the jump table")
+    table = said.partition("[__jump_table]:")[2].partition("RELOCATION RECORDS")[0]
     found: dict[str, dict[Place, Place]] = {}
     for code, at, target, to, key in ENTRY.findall(table):
         found.setdefault(key, {})[(code, int(at, 16))] = (target, int(to, 16))
