@@ -71,7 +71,7 @@ def same(what: str, found: set[str], wanted: set[str]) -> None:
 
 def module_package(top: Path) -> None:
     """Check that the package brings what dkms needs, and nothing else."""
-    sources = {f"module/{path.name}" for path in (REPO / "module").glob("*.[ch]")}
+    sources = {str(path.relative_to(REPO)) for path in (REPO / "module").rglob("*.[ch]")}
     same("usr/src", files(top, f"usr/src/{NAME}-{VERSION}"), sources | {"Kbuild", "dkms.conf"})
     docs = {f"usr/share/doc/{MODULE}/{name}" for name in ("CHANGELOG.md.gz", "changelog.gz",
             "copyright")}  # fmt: skip
