@@ -70,8 +70,8 @@ while read -r nth result policy; do
 done < <(switches)
 echo Y >/sys/kernel/debug/failslab/ignore-gfp-wait
 ((lines == 6)) || fail "$lines of 6 switches were tried"
-# The text that is written and the set that is published are allocated.
-((failures >= 2)) || fail "$failures allocations failed, not two"
+# The set that is published is allocated.
+((failures)) || fail "no allocation failed"
 
 memcg_new
 echo N >/sys/kernel/debug/failslab/ignore-gfp-wait
