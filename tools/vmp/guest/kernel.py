@@ -485,11 +485,19 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
     return result
 
 
+def modules_of(kernel: Path) -> Path:
+    """Return where this checkout's modules for a built kernel are.
+
+    A guest may load a module while another checkout builds its own.
+    """
+    checkout = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
+    return MODULE / f"{kernel.resolve().name}-{checkout}"
+
+
 def build_samples(kernel: Path) -> Path:
     """Build the modules of tools/samples against a built kernel; return a directory with them."""
     sources = REPO / "tools/samples"
-    checkout = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
-    directory = MODULE / f"{kernel.resolve().name}-{checkout}-samples"
+    directory = Path(f"{modules_of(kernel)}-samples")
     with locked(MODULE / f"{directory.name}.lock"):
         run(["rsync", "-rlpc", f"{sources}/", directory], "copying the samples")
         with (MODULE / f"{directory.name}.log").open("w") as log:
@@ -509,9 +517,7 @@ def build_module(kernel: Path, *edits: Edit) -> Path:
     sources = [REPO / name for name in ("Kbuild", "dkms.conf", "module", "kunit")]
     if not sources[0].exists():
         raise Failure(f"there is no {sources[0]}, so there is no module to build")
-    # Of this checkout: a guest may load a module while another checkout builds its own.
-    checkout = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
-    base = MODULE / f"{kernel.resolve().name}-{checkout}"
+    base = modules_of(kernel)
     directory = MODULE / "-".join([base.name, *(edit.name for edit in edits)])
     with locked(MODULE / f"{directory.name}.lock"):
         if base != directory and base.exists() and not directory.exists():

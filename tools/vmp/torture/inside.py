@@ -198,7 +198,7 @@ class Torture:
         self.say(f"the lanes start at {time.time():.0f}")  # seconds since 1970
         for lane in self.lanes:
             lane.start(self.place, pages, self.work / lane.name)
-        self.began = time.monotonic()
+        self.began, self.told = time.monotonic(), 0
         while time.monotonic() - self.began < self.seconds:
             if len(self.checkers.running) < 3:
                 self.checkers.start_round()
