@@ -29,10 +29,8 @@ static struct walk *walk_of_task(bool young)
 	return &walks[young][current->pid % ARRAY_SIZE(walks[young])];
 }
 
-static int walk_begins(struct ftrace_regs *regs, bool young)
+static int begin_walk(struct folio *folio, bool young)
 {
-	struct folio *folio = (void *)ftrace_regs_get_argument(regs, 0);
-
 	/* Its end is not wanted either. */
 	if (!folio_test_large(folio))
 		return 1;
@@ -63,7 +61,7 @@ static void walk_counts(const struct folio *folio, bool young, unsigned int nr)
 	*(nr > 1 ? &told->nr_ptes : &told->nr_left) += nr;
 }
 
-static void walk_ends(bool young)
+static void end_walk(bool young)
 {
 	struct walk *walk = walk_of_task(young);
 	struct vmscan_walk *told = &walk->told;
@@ -94,16 +92,23 @@ static void walk_ends(bool young)
 		trace_unmap_folio(&where, told);
 }
 
-static int unmap_begins(struct fprobe *probe, unsigned long ip, unsigned long ret,
-			struct ftrace_regs *regs, void *data)
+static struct fprobe probes[2][2];
+
+static bool is_young(const struct fprobe *probe)
 {
-	return walk_begins(regs, false);
+	return probe >= probes[true];
 }
 
-static void unmap_ends(struct fprobe *probe, unsigned long ip, unsigned long ret,
+static int walk_begins(struct fprobe *probe, unsigned long ip, unsigned long ret,
 		       struct ftrace_regs *regs, void *data)
 {
-	walk_ends(false);
+	return begin_walk((void *)ftrace_regs_get_argument(regs, 0), is_young(probe));
+}
+
+static void walk_ends(struct fprobe *probe, unsigned long ip, unsigned long ret,
+		      struct ftrace_regs *regs, void *data)
+{
+	end_walk(is_young(probe));
 }
 
 /* folio_remove_rmap_ptes(folio, page, nr, vma), once for each batch */
@@ -113,18 +118,6 @@ static int unmap_counts(struct fprobe *probe, unsigned long ip, unsigned long re
 	walk_counts((void *)ftrace_regs_get_argument(regs, 0), false,
 		    ftrace_regs_get_argument(regs, 2));
 	return 1;
-}
-
-static int young_begins(struct fprobe *probe, unsigned long ip, unsigned long ret,
-			struct ftrace_regs *regs, void *data)
-{
-	return walk_begins(regs, true);
-}
-
-static void young_ends(struct fprobe *probe, unsigned long ip, unsigned long ret,
-		       struct ftrace_regs *regs, void *data)
-{
-	walk_ends(true);
 }
 
 /* lru_gen_look_around(pvmw, nr), once for each batch that was accessed, by the multi-gen LRU */
@@ -143,15 +136,13 @@ static const struct {
 	fprobe_exit_cb ends;
 } probed[2][2] = {
 	{
-		{ "try_to_unmap", unmap_begins, unmap_ends },
+		{ "try_to_unmap", walk_begins, walk_ends },
 		{ "folio_remove_rmap_ptes", unmap_counts },
 	}, {
-		{ "folio_referenced", young_begins, young_ends },
+		{ "folio_referenced", walk_begins, walk_ends },
 		{ "lru_gen_look_around", young_counts },
 	},
 };
-
-static struct fprobe probes[2][2];
 
 static void unprobe(bool young)
 {
