@@ -43,6 +43,7 @@ MIB = 1 << 20
 LANES = {"settings": 0.001, "cgroups": 0.02, "kernel": 0.2, "module": 5, "pages": 0.01}
 Run = Callable[[Place, random.Random], bool]
 ALLOCATION_FAULTS = 1000  # at a time
+AWAY = 0.1  # seconds
 CHILD = 60  # seconds of a child: where memory.high is low, each few pages cost a sleep
 
 
@@ -69,7 +70,10 @@ def files_then(root: Path, _minute: int) -> list[Path]:
     """
     if found := [path for path in settings(root) if not str(path).endswith(LEFT_OUT)]:
         return found
-    raise FileNotFoundError  # the module, or the cgroup, is not there, for a moment
+    # The module, or the cgroup, is not there, for a moment: to fail faster than others are
+    # done would make the most of the writes such.
+    time.sleep(AWAY)
+    raise FileNotFoundError
 
 
 def all_roots(place: Place) -> list[Path]:

@@ -244,7 +244,10 @@ class Torture:
         """Undo what actions leave in force."""
         values = dict.fromkeys(CPUS.glob("cpu[0-9]*/online"), "1")
         values |= {fault / "probability": "0" for fault in FAULTS if fault.exists()}
-        values |= {each / "memory.high": "max" for each in (self.place.checked, self.place.tight)}
+        for cgroup in (self.place.checked, self.place.tight):
+            values[cgroup / "memory.high"] = "max"
+            # What is protected can't be reclaimed, to see what is called then.
+            values |= {cgroup / "memory.min": "0", cgroup / "memory.low": "0"}
         for path, value in values.items():
             with suppress(OSError):
                 write(path, value)
