@@ -199,6 +199,62 @@ static int remove_id(u64 id)
 	return nr > 0 ? 0 : nr ?: -ENOENT;
 }
 
+#ifdef VMP_BPF
+static bool has_id_and_is_stock(const struct vmp_entry *entry, u64 id)
+{
+	return has_id(entry, id) && vmp_is_stock(&entry->rule.settings, vmp_traits());
+}
+
+/**
+ * vmp_cgroups_place() - put a policy in force in a cgroup
+ * @id: id of the cgroup
+ * @point: the policy's point
+ * @policy: the policy
+ *
+ * Return: 0, or 1 if it had no settings and has them for that; else an error, and no change.
+ */
+int vmp_cgroups_place(u64 id, unsigned int point, unsigned int policy)
+{
+	int err, added, changed = -ENOENT;
+	struct vmp_settings new;
+	struct vmp_entry *entry;
+
+	guard(mutex)(&cgroups_lock);
+	err = add(id);
+	if (err && err != -EEXIST)
+		return err;
+	added = !err;
+	scoped_guard(mutex, &vmp_control_lock)
+		list_for_each_entry(entry, &vmp_entries, list) {
+			if (entry->rule.cgroup != id)
+				continue;
+			new = entry->rule.settings;
+			new.policy[point] = policy;
+			changed = vmp_change_all(entry, &new);
+			break;
+		}
+	if (!changed)
+		return added;
+	if (added)
+		remove_id(id);
+
+	return changed;
+}
+
+/**
+ * vmp_cgroups_unplace() - take the settings of a cgroup away if they are all stock
+ * @id: its id
+ *
+ * Return: 0 or an error.
+ */
+int vmp_cgroups_unplace(u64 id)
+{
+	guard(mutex)(&cgroups_lock);
+
+	return min(remove_entries(has_id_and_is_stock, id), 0);
+}
+#endif
+
 static const char *refusal(int err)
 {
 	switch (err) {

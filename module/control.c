@@ -279,6 +279,37 @@ void vmp_control_forget(unsigned int point, unsigned int policy)
 	}
 }
 
+/**
+ * vmp_control_withdraw() - have stock in force where a policy is chosen that can't wait to go
+ * @point: its point
+ * @policy: the policy
+ *
+ * Return: 0, -ENOMEM, or what vmscan_policy_publish() returned: some may still have it.
+ */
+int vmp_control_withdraw(unsigned int point, unsigned int policy)
+{
+	struct vmp_settings new;
+	struct vmp_entry *entry;
+	int err = 0;
+
+	guard(mutex)(&vmp_control_lock);
+	if (!published_set()) {
+		vmp_control_forget(point, policy);
+		return 0;
+	}
+	list_for_each_entry(entry, &vmp_entries, list) {
+		if (entry->trial.before.policy[point] == policy)
+			entry->trial.before.policy[point] = 0;
+		if (entry->rule.settings.policy[point] != policy)
+			continue;
+		new = entry->rule.settings;
+		new.policy[point] = 0;
+		err = vmp_change_all(entry, &new) ?: err;
+	}
+
+	return err;
+}
+
 #ifdef CONFIG_MEMCG
 /**
  * vmp_control_add() - give a memory cgroup settings of its own: at first those that held for it
@@ -623,6 +654,7 @@ int vmp_control_init(void)
 void vmp_control_exit(void)
 {
 	vmp_control_detach();
+	vmp_bpf_exit();
 	vmp_trial_exit_entry(&machine);
 	vmp_guard_exit();
 	vmp_cgroups_exit();

@@ -32,7 +32,7 @@ static unsigned int flush_group(const struct vmscan_call *call)
 		return 0;
 
 	CLASS(vmp_watch, watch)(rule, call->memcg, VMP_POINT_FLUSH);
-	folios = plugin ? plugin->policy->flush_group(call) :
+	folios = plugin ? vmp_ask(plugin, flush_group, call) :
 			  settings->max_folios | (settings->span ? VMSCAN_FLUSH_SPAN : 0);
 	vmp_watch_answer(&watch, folios & ~VMSCAN_FLUSH_SPAN,
 			 (folios & ~VMSCAN_FLUSH_SPAN) > VMSCAN_FLUSH_MAX_FOLIOS);

@@ -211,11 +211,25 @@ bool vmp_policy_ends(const struct vmp_settings *old, const struct vmp_settings *
 		     enum vmp_point_id point, unsigned long traits);
 
 /* plugins.c */
+/* What a policy of another module answers. That of a BPF program goes meanwhile, see bpf.c. */
+#define vmp_ask(plugin, callback, ...) READ_ONCE((plugin)->policy->callback)(__VA_ARGS__)
 struct vmp_plugin *vmp_plugin(unsigned int point, unsigned int policy);
 void vmp_add_plugins(struct vmp_shown *shown, unsigned int point);
 bool vmp_hold_plugins(struct vmp_rule *rule);
 void vmp_release_plugins(const struct vmp_rule *rule);
+unsigned int vmp_plugin_of(const struct vmscan_module_policy *policy, unsigned int *point);
 void vmp_plugins_create(struct dentry *root);
+
+/* bpf.c */
+#if defined(CONFIG_BPF_SYSCALL) && defined(CONFIG_BPF_JIT) && \
+	defined(CONFIG_DEBUG_INFO_BTF_MODULES) && defined(CONFIG_MEMCG)
+#define VMP_BPF
+void vmp_bpf_init(void);
+void vmp_bpf_exit(void);
+#else
+static inline void vmp_bpf_init(void) {}
+static inline void vmp_bpf_exit(void) {}
+#endif
 
 /* set.c */
 struct vmp_set *vmp_make_set(struct list_head *entries, u32 number);
@@ -518,6 +532,7 @@ bool vmp_all_stock(void);
 int vmp_control_teardown(void);
 int vmp_control_clear(struct vmp_entry *entry);
 void vmp_control_forget(unsigned int point, unsigned int policy);
+int vmp_control_withdraw(unsigned int point, unsigned int policy);
 int vmp_control_add(struct vmp_entry *entry, struct mem_cgroup *memcg);
 int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u64 id,
 		       struct list_head *gone);
@@ -532,6 +547,8 @@ void vmp_control_detach(void);
 
 #ifdef CONFIG_MEMCG
 void vmp_cgroups_create(struct dentry *root);
+int vmp_cgroups_place(u64 id, unsigned int point, unsigned int policy);
+int vmp_cgroups_unplace(u64 id);
 void vmp_cgroups_exit(void);
 void vmp_cgroups_changed(void);
 

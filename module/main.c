@@ -17,6 +17,7 @@ static int __init vmp_init(void)
 	err = vmp_control_init();
 	if (err)
 		goto end_aging;
+	vmp_bpf_init();
 
 	return 0;
 

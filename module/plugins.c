@@ -247,22 +247,38 @@ failed:
 }
 EXPORT_SYMBOL_GPL(vmscan_policy_register);
 
+/**
+ * vmp_plugin_of() - where does a policy stand?
+ * @policy: the policy
+ * @point: gets its point
+ *
+ * Return: what settings call it; 0 if it isn't registered.
+ */
+unsigned int vmp_plugin_of(const struct vmscan_module_policy *policy, unsigned int *point)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&vmp_control_lock);
+	*point = point_of(policy);
+	for (i = 0; *point < VMP_NR_POINTS && i < VMP_MAX_PLUGINS; i++)
+		if (plugins[*point][i] && plugins[*point][i]->policy == policy)
+			return VMP_FIRST_PLUGIN + i;
+
+	return 0;
+}
+
 void vmscan_policy_unregister(const struct vmscan_module_policy *policy)
 {
-	unsigned int point = point_of(policy), i;
-	struct vmp_plugin *plugin = NULL;
+	struct vmp_plugin *plugin;
+	unsigned int point, index;
 
-	if (point == VMP_NR_POINTS)
-		return;
 	scoped_guard(mutex, &vmp_control_lock) {
-		for (i = 0; i < VMP_MAX_PLUGINS; i++)
-			if (plugins[point][i] && plugins[point][i]->policy == policy)
-				break;
-		if (i == VMP_MAX_PLUGINS)
+		index = vmp_plugin_of(policy, &point);
+		if (!index)
 			return;
-		plugin = plugins[point][i];
-		vmp_control_forget(point, plugin->index);
-		plugins[point][i] = NULL;
+		plugin = vmp_plugin(point, index);
+		vmp_control_forget(point, index);
+		plugins[point][index - VMP_FIRST_PLUGIN] = NULL;
 	}
 	free_plugin(plugin);
 }

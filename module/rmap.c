@@ -38,8 +38,8 @@ static unsigned int answer(const struct vmscan_walk *walk, const struct vmp_rule
 
 	CLASS(vmp_watch, watch)(rule, walk->memcg, point);
 	if (plugin)
-		nr_ptes = walk->young ? plugin->policy->young_ptes(walk) :
-					plugin->policy->unmap_ptes(walk);
+		nr_ptes = walk->young ? vmp_ask(plugin, young_ptes, walk) :
+					vmp_ask(plugin, unmap_ptes, walk);
 	vmp_watch_answer(&watch, nr_ptes, nr_ptes > PTRS_PER_PTE);
 
 	return nr_ptes;

@@ -254,7 +254,7 @@ static struct vmp_decision decide(const struct vmp_rule *rule, const struct vmsc
 
 	if (plugin)
 		return (struct vmp_decision) {
-			.step = plugin->policy->next_step(pass, &words->words[1]),
+			.step = vmp_ask(plugin, next_step, pass, &words->words[1]),
 		};
 
 	return vmp_scan_decide(&rule->settings, pass, (struct vmp_pass_note *)words,

@@ -152,7 +152,7 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 	CLASS(vmp_watch, watch)(rule, round->memcg, VMP_POINT_THROTTLE);
 	if (round->kswapd)
 		vmp_throttle_count(&fruitless[round->nid], round, to_vmp_set(round->ops)->number);
-	flags = plugin ? plugin->policy->throttle(round) :
+	flags = plugin ? vmp_ask(plugin, throttle, round) :
 			 vmp_throttle_decide(round, &fruitless[round->nid]);
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_WRITEBACK],
 		  !!(flags & VMSCAN_MARK_WRITEBACK));

@@ -70,7 +70,7 @@ static unsigned int decide(const struct vmscan_evicted *evicted, const struct vm
 	const struct vmp_plugin *plugin = rule->plugin[VMP_POINT_WRITEBACK];
 
 	if (plugin)
-		return plugin->policy->evicted(evicted);
+		return vmp_ask(plugin, evicted, evicted);
 
 	return vmp_writeback_decide(evicted->nr_taken, evicted->stat, evicted->writers_throttled) |
 	       (rule->settings.dirty_gen == VMP_SECOND_YOUNGEST ? VMSCAN_SECOND_YOUNGEST : 0);

@@ -43,6 +43,9 @@ COMPAT_IGNORED = "LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 # Its macro stands for declarations.
 PLUGIN_HEADER = REPO / "module" / "include" / "vmscan_policy_module.h"
 PLUGIN_IGNORED = "MULTISTATEMENT_MACRO_USE_DO_WHILE"
+# A macro of it takes the name of a member.
+INTERNAL_HEADER = REPO / "module" / "internal.h"
+INTERNAL_IGNORED = "MACRO_ARG_PRECEDENCE"
 # Files without a line of their own for a license.
 UNLICENSED = re.compile(r"COPYING|kernel-hooks/.*|.*\.(png|json|cast)")
 
@@ -130,7 +133,7 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
     tree = source(find_version(kernel))
     with report.check("checkpatch --strict module kunit"):
         special = {TRACE_HEADER: TRACE_IGNORED, COMPAT_HEADER: COMPAT_IGNORED,
-                   PLUGIN_HEADER: PLUGIN_IGNORED}  # fmt: skip
+                   PLUGIN_HEADER: PLUGIN_IGNORED, INTERNAL_HEADER: INTERNAL_IGNORED}  # fmt: skip
         checkpatch(tree, ["-f", *(path for path in c_sources() if path not in special)])
         for path, ignored in special.items():
             checkpatch(tree, ["--ignore", ignored, "-f", path])
