@@ -57,7 +57,7 @@ def test_what_is_no_cgroup(vmscanctl: Run, who: str, status: int, message: str) 
 def test_commands_of_the_machine_alone(vmscanctl: Run, command: str) -> None:
     status, out, err = vmscanctl("--cgroup", "db", *command.split())
     assert (status, out) == (2, "")
-    whose = "list, status, set, profile, reset, clear, trial, apply, stats, top"
+    whose = "list, status, set, profile, reset, clear, trial, load, apply, stats, top"
     assert f"--cgroup is for {whose}, not" in err
 
 

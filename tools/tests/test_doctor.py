@@ -81,7 +81,7 @@ def states(checks: dict[str, Check], machine: Machine) -> dict[str, str]:
 
 def test_nothing_is_missing(make: Make) -> None:
     machine = make()
-    special = {"module file": WARN, "signature": NONE, "Secure Boot": NONE}
+    special = {"module file": WARN, "signature": NONE, "Secure Boot": NONE, "BPF": NONE}
     assert states(policies.CHECKS, machine) == dict.fromkeys(policies.CHECKS, OK) | special
     assert states(figures.CHECKS, machine) == dict.fromkeys(figures.CHECKS, OK)
     findings = command.examine(machine)
@@ -424,3 +424,16 @@ def test_the_compiler_is_the_kernels(
 def test_headers(make: Make) -> None:
     assert programs.headers(make({f"{MODULES}/build/Makefile": None})).state == MISSING
     assert programs.headers(make()).state == OK
+
+
+def test_what_bpf_programs_lack(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = f"boot/config-{RELEASE}"
+    options = "".join(f"CONFIG_{name}=y\n" for name in policies.BPF)
+    assert "CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT, " in policies.bpf(make()).mend
+    assert "without its types" in policies.bpf(make({config: options})).seen
+    types = {config: options, "sys/kernel/btf/vmscan_policy": ""}
+    machine = make(types)
+    monkeypatch.setattr(Machine, "program", lambda *_: None)
+    assert policies.bpf(machine).seen == "bpftool is not installed"
+    monkeypatch.setattr(Machine, "program", lambda *_: "/usr/sbin/bpftool")
+    assert policies.bpf(machine).state == OK

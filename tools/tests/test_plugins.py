@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Usage
 from vmp.control import show
+from vmp.control.debugfs import Control
 from vmp.control.plugins import Plugin, plugins
 from vmp.report import aggregate, trace
 
@@ -40,6 +41,14 @@ def test_a_policy_of_a_module_has_a_page(half: Path) -> None:
     assert "flush=half, in force, of the module half" in said
     assert "Flushes once for 32 dirty folios." in said
     assert "flush=batch" not in said
+
+
+def test_the_list_says_whose_it_is(half: Path) -> None:
+    told = TOLD.replace("module half", "module vmscan_policy")
+    (half / "plugins/flush.half").write_text(told)
+    said = "\n".join(show.listed(Control(half)))
+    assert "*   flush=half" in said
+    assert "Flushes once for 32 dirty folios. By a BPF program." in said
 
 
 def test_what_is_no_policy(half: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import vmp.ab.command
 import vmp.control.conf
+import vmp.control.programs
 import vmp.control.show
 import vmp.control.trial
 import vmp.control.watch
@@ -72,6 +73,7 @@ COMMANDS = {
         vmp.control.show.RESET,
         vmp.control.show.CLEAR,
         vmp.control.trial.COMMAND,
+        *vmp.control.programs.COMMANDS,
         vmp.control.conf.COMMAND,
         vmp.control.watch.STATS,
         vmp.control.watch.TOP,
@@ -91,6 +93,7 @@ OF_A_CGROUP = (
     "reset",
     "clear",
     "trial",
+    "load",
     "apply",
     "stats",
     "top",

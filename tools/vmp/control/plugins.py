@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Policies that other modules offer, by what plugins/ in the module's debugfs says of them."""
+"""Policies that others offer, by what plugins/ in the module's debugfs says of them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Plugin:
-    """A policy of another module: what it does, and how often it did so."""
+    """A policy of another module or a BPF program: what it does, and how often it did so."""
 
     about: str
     module: str
@@ -15,6 +15,11 @@ class Plugin:
     answers: int
     limited: int  # of these: beyond what the kernel takes
     ns: int  # of CPU time, in ticks
+
+    @property
+    def offered_by(self) -> str:
+        """Return who offers it, in words."""
+        return "a BPF program" if self.module == "vmscan_policy" else f"the module {self.module}"
 
     @property
     def done(self) -> str:

@@ -163,7 +163,8 @@ def listed(control: Control) -> Iterator[str]:
             policy = known.policies.get(name) if known else None
             other = there.get((point, name))
             mark = "*" if name == current else " "
-            does = policy.does if policy else other.about if other else ""
+            does = policy.does if policy else ""
+            does = f"{other.about} By {other.offered_by}." if other else does
             yield line(mark, f"  {point}={name}", does)
         for name in control.parameters(point):
             yield parameter_line(control, f"{point}.{name}", "  ")
@@ -222,7 +223,7 @@ def present() -> dict[str, str]:
 
 
 def others() -> dict[tuple[str, str], Plugin]:
-    """Return the policies of other modules; none where they can't be had."""
+    """Return the policies that others offer; none where they can't be had."""
     try:
         return plugins(locate())
     except Failure:
@@ -248,9 +249,9 @@ def policy_page(name: str, policy: Policy, state: str, width: int) -> Iterator[s
 
 
 def plugin_page(name: str, plugin: Plugin, state: str, width: int) -> Iterator[str]:
-    """Return what a policy of another module says of itself, and what it has done."""
+    """Return what a policy that others offer says of itself, and what it has done."""
     yield ""
-    yield f"{name}{state}, of the module {plugin.module}"
+    yield f"{name}{state}, of {plugin.offered_by}"
     yield paragraph("Does", plugin.about, width)
     yield paragraph("Has done", plugin.done, width)
 

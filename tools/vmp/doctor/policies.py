@@ -13,6 +13,7 @@ PUBLISH = "vmscan_policy_publish"  # the function that the hooks export
 SOURCES = ("build", "source", "build/source")  # where a kernel's own headers may be
 DEFINED = re.compile(r"^#define VMSCAN_POLICY_ABI\s+(\d+)", re.MULTILINE)
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+BPF = ("BPF_SYSCALL", "BPF_JIT", "DEBUG_INFO_BTF_MODULES")
 INSTALL = "in the checkout: make dkms-install"
 
 
@@ -170,6 +171,22 @@ def secure_boot(machine: Machine) -> Finding:
     )
 
 
+def bpf(machine: Machine) -> Finding:
+    """Look if policies can be BPF programs."""
+    missing = [f"CONFIG_{name}" for name in BPF if machine.config.get(f"CONFIG_{name}") != "y"]
+    if machine.config and missing:
+        seen = "this kernel takes no policies that are BPF programs"
+        return Finding(NONE, seen, build_with(", ".join(missing)))
+    if not loaded(machine):
+        return Finding(NONE, "told when the module is loaded")
+    if not machine.has(f"/sys/kernel/btf/{MODULE}"):
+        return Finding(NONE, "the module was built without its types (BTF)",
+                       "build it with pahole, against headers that have vmlinux")  # fmt: skip
+    if not machine.program("bpftool"):
+        return Finding(NONE, "bpftool is not installed", "apt install bpftool")
+    return Finding(OK, "policies can be BPF programs")
+
+
 CHECKS: dict[str, Check] = {
     "hooks": hooks,
     "hook ABI": hook_abi,
@@ -179,4 +196,5 @@ CHECKS: dict[str, Check] = {
     "debugfs": debugfs,
     "lockdown": lockdown,
     "Secure Boot": secure_boot,
+    "BPF": bpf,
 }
