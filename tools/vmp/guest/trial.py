@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vmp.common import CACHE, Failure, locked
+from vmp.common import CACHE, REPO, Failure, locked
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import (
     OPTION,
@@ -31,6 +31,9 @@ PATCHED = ("mm", "include/linux")  # directories of what a series may touch
 # In a tree that somebody builds in; make takes no such tree for a build elsewhere.
 BUILT = (".config", "include/config", "include/generated", "arch/x86/include/generated")
 WARNINGS = "warnings"
+# Architectures that no guest has: what the kernel's make calls them, and their compilers' prefix.
+FOREIGN = {"arm64": ("arm64", "aarch64-linux-gnu-"), "riscv64": ("riscv", "riscv64-linux-gnu-")}
+FOREIGN_CONFIG = REPO / "tools/config/foreign.config"
 STOCK, OFF, ON = "stock", "off", "on"  # without the series, and with it, by the option
 
 
@@ -233,3 +236,22 @@ def release_objects(version: Version, state: str) -> Path:
         if new := [line for line in warnings(result) if line not in known]:
             raise Failure("\n".join(new))
     return result
+
+
+def compile_foreign(version: Version, architecture: str) -> None:
+    """Compile what a release's series touches for one of FOREIGN; a warning is an error there."""
+    trial = release_trial(version, version.series)
+    name, prefix = FOREIGN[architecture]
+    build = trial.build.with_name(f"build-{architecture}")
+    what = f"{version.point} for {architecture}"
+    words = [f"ARCH={name}", f"CROSS_COMPILE={prefix}"]
+    with locked(trial.build.with_suffix(".lock")):
+        trial.enter(ON)
+        build.mkdir(parents=True, exist_ok=True)
+        options = f"KCONFIG_ALLCONFIG={FOREIGN_CONFIG}"
+        make_targets(trial.links, build, what, *words, options, "allnoconfig")
+        taken = (build / ".config").read_text().splitlines()
+        wanted = re.findall(r"^CONFIG_.*", FOREIGN_CONFIG.read_text(), re.MULTILINE)
+        if refused := set(wanted) - set(taken):
+            raise Failure(f"{what} can't be configured: refused are {', '.join(sorted(refused))}")
+        make_targets(trial.links, build, what, *words, "W=1", *trial.objects(ON))

@@ -19,7 +19,15 @@ from vmp.guest.kernel import (
 from vmp.guest.porting import compare
 from vmp.guest.sources import Version, find_version, versions
 from vmp.guest.suite import GUEST, tail, vm
-from vmp.guest.trial import OFF, ON, STOCK, applies, release_objects
+from vmp.guest.trial import (
+    FOREIGN,
+    OFF,
+    ON,
+    STOCK,
+    applies,
+    compile_foreign,
+    release_objects,
+)
 from vmp.testing.faults import FAULTS
 from vmp.testing.guest_tests import guest_suite, vm_succeeds
 from vmp.testing.results import Report
@@ -267,6 +275,9 @@ def run_all(report: Report, full: bool, kernel: str) -> None:
             with report.check(f"the series applies to {version.point}"):
                 applies(version)
         found[series] = run_series(report, newest)
+        for architecture in FOREIGN:
+            with report.check(f"{series}: the files that it touches compile for {architecture}"):
+                compile_foreign(newest, architecture)
         if full or series == default.series:
             run_steps(report, newest)
     table(found, report)
