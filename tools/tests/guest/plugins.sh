@@ -13,6 +13,7 @@ plugins_clean_up() {
 	settings_remove
 	echo stock >"$POLICY/profile"
 	! lsmod | grep -q '^half ' || rmmod half
+	! lsmod | grep -q '^pressure ' || rmmod pressure
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	clean_up
 }
@@ -78,6 +79,16 @@ for ((i = 0; i < 20; i++)); do
 	set_policy stock
 	load_check
 done
-load_end
 rmmod half
+lists "[stock] batch"
+
+# Groups grow from 16 folios, as far as they may.
+insmod "$VMP_SAMPLES/pressure/pressure.ko" most=48
+set_policy pressure
+grows() { above flush largest_batch 32; }
+wait_until grows || fail "groups of pressure have at most $(counter flush largest_batch) folios"
+(($(counter flush largest_batch) <= 48)) || fail "a group has $(counter flush largest_batch) folios"
+set_policy stock
+rmmod pressure
+load_end
 lists "[stock] batch"
