@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vmp.common import Parser, Usage
+from vmp.guest.bpf import build_programs
 from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
@@ -19,11 +20,12 @@ def arguments(parser: Parser) -> Any:
     commands = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="build a kernel if needed and print its directory")
     module = commands.add_parser("module", help="build the module and print its directory")
+    programs = commands.add_parser("programs", help="build BPF programs, print their directory")
     deb = commands.add_parser("deb", help="build packages of a kernel for this machine, in out/")
     listing = commands.add_parser("versions", help="print the point releases, oldest first")
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
-    for command in (build, deb, patches, check):
+    for command in (build, programs, deb, patches, check):
         command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
     module.add_argument(
         "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
@@ -31,6 +33,8 @@ def arguments(parser: Parser) -> Any:
     for command in (build, module):
         command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
+    programs.add_argument("sources", metavar="DIR", type=Path,
+        help="has the programs, each NAME.bpf.c")  # fmt: skip
     deb.add_argument("--config", type=Path, metavar="FILE", default=own_config(),
         help="the distribution's configuration (%(default)s)")  # fmt: skip
     listing.add_argument("series", nargs="?", help="only this series")
@@ -48,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         print(build_kernel(asked(args.kernel), args.variant or "plain", args.patches))
     elif args.what == "module":
         print(build_module(find_kernel(asked(args.kernel), args.variant)))
+    elif args.what == "programs":
+        print(build_programs(build_kernel(asked(args.kernel), "bpf"), args.sources))
     elif args.what == "deb":
         print(*build_packages(asked(args.kernel), args.config), sep="\n")
     elif args.what == "versions":

@@ -25,12 +25,15 @@ VARIANTS = {
     "plain": [],
     "debug": ["debug.config"],
     "kcsan": ["kcsan.config"],
+    "bpf": ["bpf.config"],
     "off": ["off.config"],
 }
 OPTION = "CONFIG_VMSCAN_POLICY"
 SOURCE, BUILD, KERNEL, MODULE = (CACHE / name for name in ("source", "build", "kernel", "module"))
 STEPS = CACHE / "steps"
-USUAL = {"plain": 1900, "debug": 1900, "kcsan": 1900}  # steps of a first build, about
+# What these add changes every object: nothing to gain of plain's.
+OWN_TREE = ("debug", "kcsan", "bpf")
+USUAL = {"plain": 1900, **dict.fromkeys(OWN_TREE, 1900)}  # steps of a first build, about
 ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
 
 
@@ -347,9 +350,8 @@ def build_locked(
     """Build a kernel into `result`, which appears only when it is complete."""
     tree = apply_patches(version, patches)
     label = f"{variant}-steps" if partial else variant
-    # Sanitizers change every object: its tree gains nothing from plain's.
     build = BUILD / version.package / label
-    if variant in ("debug", "kcsan"):
+    if variant in OWN_TREE:
         build.mkdir(parents=True, exist_ok=True)
     else:
         copied_build(version, label)
@@ -388,6 +390,9 @@ def build_locked(
         "include/config/kernel.release": "release",
     }.items():
         shutil.copy2(build / source, part / name)
+    if variant == "bpf":
+        # It has the types that a module's refer to.
+        (part / "headers/vmlinux").symlink_to("../vmlinux")
     (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")
     part.rename(result)
 
