@@ -64,7 +64,7 @@ def test_an_edit(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "just two"
 
 
-GROUPS = ("plain", "numa", "slow", "debug", "full")
+GROUPS = ("plain", "numa", "slow", "debug", "bpf", "full")
 EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
 EDITS += FAULTS.values()
 
@@ -78,7 +78,8 @@ def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
     plain = {*names("plain"), *names("slow"), *names("numa")}
     debug = set(names("debug"))
     for mutant in mutants.MUTANTS:
-        assert mutant.test in (debug if mutant.debug else plain | debug), mutant.name
+        tests = {"debug": debug, "plain": plain | debug, "bpf": set(names("bpf"))}[mutant.variant]
+        assert mutant.test in tests, mutant.name
     assert len(mutants.MUTANTS) == len({mutant.name for mutant in mutants.MUTANTS})
     assert set(NEEDED) <= plain | debug
 

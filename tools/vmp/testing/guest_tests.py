@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vmp.ab.workloads import build_programs
 from vmp.common import OUT, Failure, Words, run
+from vmp.guest.bpf import build_test_programs
 from vmp.guest.kernel import (
     Edit,
     build_kernel,
@@ -104,6 +105,8 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     debug = kernel_inputs(kernel)["variant"] == "debug"
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
     words += [f"VMP_SAMPLES={build_samples(kernel)}"] if SAMPLED & {*tests} else []
+    if "bpf" in tests and kernel_inputs(kernel)["variant"] == "bpf":
+        words.append(f"VMP_BPF={build_test_programs(kernel)}")
     needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
     return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
 
@@ -177,3 +180,8 @@ def run_debug(report: Report, full: bool, kernel: str) -> None:
     """Run KUnit and guest tests on the kernel with sanitizers and lock checking."""
     tests = names("all" if full else "debug")
     guest_suite(report, "debug", build_kernel(kernel, "debug"), tests, full)
+
+
+def run_bpf(report: Report, full: bool, kernel: str) -> None:
+    """Run the guest tests of policies that are BPF programs, on a kernel that takes them."""
+    guest_suite(report, "bpf", build_kernel(kernel, "bpf"), names("bpf"), full)

@@ -30,6 +30,11 @@ class Mutant(Edit):
     series: str = ""  # the only one on which it has an effect
 
     @property
+    def variant(self) -> str:
+        """Return that of the kernel which its test needs."""
+        return "bpf" if self.test in names("bpf") else "debug" if self.debug else "plain"
+
+    @property
     def in_kernel(self) -> bool:
         """Tell if the kernel has to be built for it, not the module alone."""
         return self.path.startswith("mm/")
@@ -54,7 +59,7 @@ def kunit_case(text: str) -> str:
 
 def caught_by(mutant: Mutant, name: str) -> str:
     """Build a mutant of a kernel and run its test; return what caught it, '' if nothing has."""
-    kernel = build_kernel(name, "debug" if mutant.debug else "plain")
+    kernel = build_kernel(name, mutant.variant)
     edits = () if mutant.in_kernel else (mutant,)
     module = build_module(kernel, *edits)
     words = [f"VMP_LIMIT={LIMIT}", *settings(kernel, "mutant", [mutant.test], False, *edits)]
