@@ -35,6 +35,7 @@ torture_clean_up() {
 	flakey_remove vmp-swap
 	flakey_remove vmp-bad
 	lsmod | grep -q '^vmscan_policy ' || insmod "$module"
+	rm -f "$module"
 	if [[ $bad_disk ]]; then
 		losetup --detach "$bad_disk"
 		rm "$WORK/bad"
