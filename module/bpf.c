@@ -117,13 +117,12 @@ static struct program *unsettled(void)
 
 static int end(struct program *program)
 {
-	int err = vmp_control_withdraw(program->point, program->index);
+	int err = vmp_plugin_withdraw(&program->policy);
 
 	if (!err && program->placed)
 		err = vmp_cgroups_unplace(program->placed);
 	if (err)
 		return err;
-	vmscan_policy_unregister(&program->policy);
 	scoped_guard(mutex, &programs_lock)
 		list_del(&program->list);
 	kfree(program);
@@ -328,6 +327,5 @@ void vmp_bpf_exit(void)
 {
 	flush_delayed_work(&settle_work);
 	cancel_delayed_work_sync(&settle_work);
-	settle(NULL);
 }
 #endif

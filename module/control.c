@@ -292,14 +292,10 @@ int vmp_control_withdraw(unsigned int point, unsigned int policy)
 	struct vmp_entry *entry;
 	int err = 0;
 
-	guard(mutex)(&vmp_control_lock);
-	if (!published_set()) {
-		vmp_control_forget(point, policy);
+	lockdep_assert_held(&vmp_control_lock);
+	if (!published_set())
 		return 0;
-	}
 	list_for_each_entry(entry, &vmp_entries, list) {
-		if (entry->trial.before.policy[point] == policy)
-			entry->trial.before.policy[point] = 0;
 		if (entry->rule.settings.policy[point] != policy)
 			continue;
 		new = entry->rule.settings;

@@ -218,6 +218,7 @@ void vmp_add_plugins(struct vmp_shown *shown, unsigned int point);
 bool vmp_hold_plugins(struct vmp_rule *rule);
 void vmp_release_plugins(const struct vmp_rule *rule);
 unsigned int vmp_plugin_of(const struct vmscan_module_policy *policy, unsigned int *point);
+int vmp_plugin_withdraw(const struct vmscan_module_policy *policy);
 void vmp_plugins_create(struct dentry *root);
 
 /* bpf.c */

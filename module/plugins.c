@@ -267,20 +267,40 @@ unsigned int vmp_plugin_of(const struct vmscan_module_policy *policy, unsigned i
 	return 0;
 }
 
-void vmscan_policy_unregister(const struct vmscan_module_policy *policy)
+/**
+ * vmp_plugin_withdraw() - have stock in force in place of a policy, and forget it
+ * @policy: the policy; nothing is done if it isn't registered
+ *
+ * In one step: nobody can choose it in between.
+ *
+ * Return: 0, or what vmp_control_withdraw() returned: then it stays.
+ */
+int vmp_plugin_withdraw(const struct vmscan_module_policy *policy)
 {
 	struct vmp_plugin *plugin;
 	unsigned int point, index;
+	int err;
 
 	scoped_guard(mutex, &vmp_control_lock) {
 		index = vmp_plugin_of(policy, &point);
 		if (!index)
-			return;
+			return 0;
+		err = vmp_control_withdraw(point, index);
+		if (err)
+			return err;
 		plugin = vmp_plugin(point, index);
 		vmp_control_forget(point, index);
 		plugins[point][index - VMP_FIRST_PLUGIN] = NULL;
 	}
 	free_plugin(plugin);
+
+	return 0;
+}
+
+/* A module that goes has its policy in force nowhere: there is nothing to publish. */
+void vmscan_policy_unregister(const struct vmscan_module_policy *policy)
+{
+	vmp_plugin_withdraw(policy);
 }
 EXPORT_SYMBOL_GPL(vmscan_policy_unregister);
 
