@@ -251,11 +251,14 @@ static struct vmp_decision decide(const struct vmp_rule *rule, const struct vmsc
 				  struct vmscan_note *words)
 {
 	const struct vmp_plugin *plugin = rule->plugin[VMP_POINT_SCAN];
+	struct vmp_decision decision = {};
 
-	if (plugin)
-		return (struct vmp_decision) {
-			.step = vmp_ask(plugin, next_step, pass, &words->words[1]),
-		};
+	if (plugin) {
+		decision.step = vmp_ask(plugin, next_step, pass, &words->words[1]);
+		if (VMSCAN_STEP_ACTION(decision.step) == VMSCAN_AGE)
+			decision.age = VMP_AGE_NOW;
+		return decision;
+	}
 
 	return vmp_scan_decide(&rule->settings, pass, (struct vmp_pass_note *)words,
 			       mem_cgroup_online(pass->memcg));
@@ -280,11 +283,11 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 	enum vmp_scan scan = rule->settings.policy[VMP_POINT_SCAN];
 	struct vmp_decision decision;
 
+	take_result(rule, pass, note);
 	if (!vmp_scan_walks(scan, rule->settings.policy[VMP_POINT_AGING], vmp_traits()))
 		return VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
 
 	CLASS(vmp_watch, watch)(rule, pass->memcg, VMP_POINT_SCAN);
-	take_result(rule, pass, note);
 	decision = decide(rule, pass, words);
 	if (pass->last == VMSCAN_STOCK)
 		trace_begin(pass, rule, decision.budget);

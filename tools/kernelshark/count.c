@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * count PLUGIN FILE: says how many spans of each kind the plugin finds in a recording,
- * to be compared with what trace-cmd counts. KernelShark's library writes a line of its
- * own before.
+ * to be compared with what trace-cmd counts, and which of them are not whole. KernelShark's
+ * library writes a line of its own before.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "recording.h"
 
+static void print_alone(const struct kshark_entry *entry)
+{
+	char *info = kshark_get_info(entry);
+
+	printf("  %.6f %s\n", entry->ts / 1e9, info ? info : "");
+	free(info);
+}
+
 static void print_stream(struct recording *rec, struct vmp_stream *vs)
 {
+	size_t number;
 	int i;
 
 	for (i = 0; i < VMP_NR_KINDS; i++) {
@@ -19,6 +28,9 @@ static void print_stream(struct recording *rec, struct vmp_stream *vs)
 
 		printf("%s %zu spans, %zu open, %zu without begin\n", rec->kind_name(i), whole,
 		       spans->nr_open, spans->nr_headless);
+		for (number = 0; number < spans->nr; number++)
+			if (!spans->span[number].begin || !spans->span[number].end)
+				print_alone(vmp_span_first(&spans->span[number]));
 	}
 	printf("policy_switch %zu\n", vs->nr_switches);
 	for (i = 0; i < (int)vs->nr_switches; i++)

@@ -382,13 +382,16 @@ static unsigned long unprotected(struct vmscan_scan *scan, unsigned long nr_page
 static u64 ask_step(struct vmscan_scan *scan)
 {
 	struct vmscan_pass *pass = &scan->pass;
+	u64 step = VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
 
 	guard(rcu)();
 	pass->ops = vmscan_in_force(&scan->kept);
-	if (!pass->ops || !pass->ops->next_step)
-		return VMSCAN_STEP(VMSCAN_STOCK, 0, 0);
+	if (pass->ops && pass->ops->next_step) {
+		step = pass->ops->next_step(pass, &scan->kept.note);
+		pass->last = VMSCAN_STEP_ACTION(step);
+	}
 
-	return pass->ops->next_step(pass, &scan->kept.note);
+	return step;
 }
 
 /* Reclaim has become urgent, and the pass did less than it has to. */
@@ -426,15 +429,13 @@ bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch)
 	left = max(pass->begin_size, SWAP_CLUSTER_MAX);
 	left -= min(left, pass->nr_moved);
 	pass->below_min = mem_cgroup_below_min(scan->target, pass->memcg);
-	if (left && scan->nr_dry < 2 && !pass->below_min) {
+	if (left && scan->nr_dry < 2 && scan->nr_agings <= VMSCAN_MAX_GENS && !pass->below_min) {
 		step = ask_step(scan);
 		action = VMSCAN_STEP_ACTION(step);
 		if (action > VMSCAN_AGE)
 			action = VMSCAN_STOCK;
-		if (action == VMSCAN_AGE && scan->nr_agings++ >= VMSCAN_MAX_GENS)
-			action = VMSCAN_END;
+		scan->nr_agings += action == VMSCAN_AGE;
 		scan->asked |= action != VMSCAN_STOCK;
-		pass->last = action;
 	}
 	batch->max_move = 0;
 	batch->nr_moved = 0;

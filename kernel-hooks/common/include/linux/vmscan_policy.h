@@ -125,7 +125,7 @@ struct vmscan_group {
  * @VMSCAN_EVICT: evict a batch from the oldest generation
  * @VMSCAN_AGE: make a new youngest generation, which walks page tables. Fails while another
  *	task does; where nothing can be evicted either, the task waits for a tick then.
- *	After VMSCAN_MAX_GENS of them as VMSCAN_END.
+ *	The pass ends after one more than VMSCAN_MAX_GENS of them.
  */
 enum vmscan_action {
 	VMSCAN_STOCK,
@@ -175,7 +175,7 @@ enum vmscan_action {
  * @nr_moved: pages that they took or moved to another generation
  * @nr_reclaimed: pages reclaimed
  * @nr_aged: generations made
- * @last: the step before; VMSCAN_STOCK if there was none
+ * @last: the step before, of which pass_ended() may be the first to hear; VMSCAN_STOCK if none
  * @progress: that made a generation; moved pages or emptied a generation
  * @waited: that waited for a tick
  * @stock_follows: the stock loop makes a pass after this one, which has ended
