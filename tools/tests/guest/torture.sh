@@ -26,6 +26,7 @@ torture_clean_up() {
 
 	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
 	echo y >"$LRU_GEN"
+	rm -f /sys/fs/bpf/torture/*
 	if lsmod | grep -q '^half '; then
 		settings_remove
 		echo stock >"$POLICY/profile"
@@ -69,6 +70,11 @@ bad_disk=$(losetup --find --show "$WORK/bad")
 ! flakey vmp-swap "/dev/zram$second" 2 1 || words+=(--faulty-swap /dev/mapper/vmp-swap)
 ! flakey vmp-bad "$bad_disk" 1 1 || words+=(--faulty-disk /dev/mapper/vmp-bad)
 [[ ! ${VMP_SAMPLES:-} ]] || words+=(--plugin "$VMP_SAMPLES/half/half.ko")
+if [[ ${VMP_BPF:-} ]]; then
+	mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+	mkdir -p /sys/fs/bpf/torture
+	words+=(--bpf "$VMP_BPF")
+fi
 # shellcheck disable=SC2086 # they are words
 python3 "$tools/vmp/torture/inside.py" --policy "$POLICY" --module "$module" \
 	--programs "$BIN" --top "$VMP_MEMCG" --files "$FS" --work "$WORK" --swap /dev/zram0 \

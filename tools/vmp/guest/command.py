@@ -88,7 +88,7 @@ def attempt(
     arguments: argparse.Namespace, kernel: Path, module: Path | None, log: Path
 ) -> int | None:
     """Run the command in one guest and return the exit status; None: boot it again."""
-    leaks = kernel_inputs(kernel)["variant"] == "debug"
+    leaks = kernel_inputs(kernel)["variant"].endswith("debug")
     runs = CACHE / "run"
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=runs, prefix="") as temporary:

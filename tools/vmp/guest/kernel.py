@@ -26,13 +26,14 @@ VARIANTS = {
     "debug": ["debug.config"],
     "kcsan": ["kcsan.config"],
     "bpf": ["bpf.config"],
+    "bpf-debug": ["debug.config", "bpf.config"],
     "off": ["off.config"],
 }
 OPTION = "CONFIG_VMSCAN_POLICY"
 SOURCE, BUILD, KERNEL, MODULE = (CACHE / name for name in ("source", "build", "kernel", "module"))
 STEPS = CACHE / "steps"
 # What these add changes every object: nothing to gain of plain's.
-OWN_TREE = ("debug", "kcsan", "bpf")
+OWN_TREE = ("debug", "kcsan", "bpf", "bpf-debug")
 USUAL = {"plain": 1900, **dict.fromkeys(OWN_TREE, 1900)}  # steps of a first build, about
 ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
 
@@ -390,7 +391,7 @@ def build_locked(
         "include/config/kernel.release": "release",
     }.items():
         shutil.copy2(build / source, part / name)
-    if variant == "bpf":
+    if variant.startswith("bpf"):
         # It has the types that a module's refer to.
         (part / "headers/vmlinux").symlink_to("../vmlinux")
     (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")

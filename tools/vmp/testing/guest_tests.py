@@ -102,7 +102,7 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     """
     words = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_KUNIT_LOG={OUT}/test-kunit-{label}"]
     words += ["VMP_FULL=1"] if full else []
-    debug = kernel_inputs(kernel)["variant"] == "debug"
+    debug = kernel_inputs(kernel)["variant"].endswith("debug")
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
     words += [f"VMP_SAMPLES={build_samples(kernel)}"] if SAMPLED & {*tests} else []
     if "bpf" in tests and kernel_inputs(kernel)["variant"] == "bpf":

@@ -44,6 +44,7 @@ LANES = {"settings": 0.001, "cgroups": 0.02, "kernel": 0.2, "module": 5, "pages"
 Run = Callable[[Place, random.Random], bool]
 ALLOCATION_FAULTS = 1000  # at a time
 AWAY = 0.1  # seconds
+PINS = Path("/sys/fs/bpf/torture")
 CHILD = 60  # seconds of a child: where memory.high is low, each few pages cost a sleep
 
 
@@ -245,11 +246,32 @@ def unplug(place: Place) -> bool:
     return command("rmmod", Path(place.plugin).stem)
 
 
+def load_program(place: Place, rng: random.Random) -> bool:
+    """Load a BPF program that is a policy and choose that, or unload it; a loader may die."""
+    root, draw, life = any_root(place, rng), rng.random(), f"{3 * rng.random():.3f}"
+    if draw < 0.3:
+        return unload_program()
+    loader = f"{place.bpf}/bpftool", "struct_ops", "register", f"{place.bpf}/half.bpf.o", PINS
+    if draw < 0.6:
+        return command("timeout", "--signal", "KILL", life, *loader)
+    command(*loader)
+    return write(root / "flush/policy", "bpf-half")
+
+
+def unload_program() -> bool:
+    """Unload it."""
+    for link in PINS.glob("*"):
+        with suppress(OSError):
+            link.unlink()
+    return True
+
+
 def remove_module(place: Place) -> bool:
     """Remove the module; before it what needs it."""
-    return command("rmmod", "vmscan_policy") or (
-        bool(place.plugin) and unplug(place) and command("rmmod", "vmscan_policy")
-    )
+    if command("rmmod", "vmscan_policy"):
+        return True
+    unload_program()
+    return bool(place.plugin) and unplug(place) and command("rmmod", "vmscan_policy")
 
 
 def reload(place: Place, rng: random.Random) -> bool:
@@ -451,6 +473,8 @@ ACTIONS = {
                           lambda place: "" if place.faulty_disk else "dm-flakey"),
     "allocation-faults": Action("kernel", allocation_faults,
                                 needs(FAULTS[0] / "reject-start", NO_FAULTS)),
+    "program": Action("kernel", load_program,
+                      lambda place: "" if place.bpf else "BPF programs, built: --bpf"),
     "plug-in": Action("kernel", plug_in,
                       lambda place: "" if place.plugin else "tools/samples, built",
                       weight=2),

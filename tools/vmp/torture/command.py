@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
+from vmp.guest.bpf import SAMPLES, build_programs
 from vmp.guest.kernel import build_kernel, build_samples, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.sources import KERNEL_HELP, asked
@@ -41,6 +42,8 @@ def arguments(parser: Parser) -> None:
         default="plain", help="use the kernel with sanitizers and lock checking")  # fmt: skip
     kernels.add_argument("--kcsan", dest="variant", action="store_const", const="kcsan",
         help="use one that reports data races")  # fmt: skip
+    kernels.add_argument("--bpf", dest="variant", action="store_const", const="bpf-debug",
+        help="as --debug, and load BPF programs")  # fmt: skip
     add("--numa", choices=("1", "2", "4"), default="1", help="nodes of the guest (default: 1)")
 
 
@@ -64,12 +67,14 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
     """Run in a guest, and for what is left in another where QEMU has lost one."""
     prepare(kernel_version(kernel))
     samples = build_samples(kernel)
+    programs = build_programs(kernel, SAMPLES) if args.variant == "bpf-debug" else None
     left = args.for_
     for number in range(1, GUESTS + 1):
         log = OUT / f"torture-{name}-{number}.log"
         limit = int(3 * left + 1800)
         environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SAMPLES={samples}", f"VMP_LIMIT={limit}",
                        f"VMP_TORTURE={words_for(args, actions, left)}"]  # fmt: skip
+        environment += [f"VMP_BPF={programs}"] if programs else []
         words: Words = ["--kernel", kernel, "--numa", args.numa,
                         *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip
         status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
@@ -126,7 +131,7 @@ def torture(args: argparse.Namespace) -> int:
     if args.reduce:
         actions = reduced(args, kernel, found.actions)
     again = f"tools/torture --seed {args.seed} --for {max(1, args.for_):.0f}s"
-    again += f" --{args.variant}" if args.variant != "plain" else ""
+    again += f" --{args.variant.partition('-')[0]}" if args.variant != "plain" else ""
     again += f" --numa {args.numa}" if args.numa != "1" else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""
     again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"

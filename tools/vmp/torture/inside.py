@@ -304,12 +304,12 @@ def main() -> int:
     add_actions(parser)
     for name in ("policy", "module", "programs", "top", "files", "work"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("swap", "faulty-swap", "faulty-disk", "plugin"):
+    for name in ("swap", "faulty-swap", "faulty-disk", "plugin", "bpf"):
         parser.add_argument(f"--{name}", default="")
     arguments = parser.parse_args()
     place = Place(arguments.policy, arguments.module, arguments.programs, arguments.top,
                   arguments.files, arguments.swap, arguments.faulty_swap,
-                  arguments.faulty_disk, arguments.plugin)  # fmt: skip
+                  arguments.faulty_disk, arguments.plugin, arguments.bpf)  # fmt: skip
     with KernelLog() as log:
         torture = Torture(place, arguments, arguments.work, log)
         try:

@@ -37,6 +37,7 @@ class Place:
     faulty_swap: str = ""  # one whose writes fail now and then
     faulty_disk: str = ""  # likewise, with nothing on it
     plugin: str = ""  # a module with a policy for flush that has the module's name
+    bpf: str = ""  # a directory with a BPF program that is a policy, and bpftool
 
     @property
     def checked(self) -> Path:
