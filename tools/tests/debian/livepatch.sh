@@ -34,6 +34,13 @@ for ((round = 1; round <= rounds; round++)); do
 		stock=$rate
 		measure_with batch
 		((rate * 5 <= stock)) || fail "that is not 80 % less than $stock"
+		# A policy can be a BPF program there, too.
+		mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+		tools/vmscanctl load ../half.bpf.o
+		measure_with bpf-half
+		((rate * 5 <= stock)) || fail "that is not 80 % less than $stock"
+		tools/vmscanctl unload flush=bpf-half
+		[[ $(tools/vmscanctl list) != *bpf-half* ]] || fail "the program has not gone"
 	fi
 	tools/vmscanctl profile max
 	sleep 2

@@ -181,7 +181,8 @@ def bpf(machine: Machine) -> Finding:
         return Finding(NONE, "told when the module is loaded")
     if not machine.has(f"/sys/kernel/btf/{MODULE}"):
         return Finding(NONE, "the module was built without its types (BTF)",
-                       "build it with pahole, against headers that have vmlinux")  # fmt: skip
+                       "apt install pahole, and build it again, against headers with vmlinux: "
+                       "with a livepatch by `vmscanctl uninstall` and `install`")  # fmt: skip
     if not machine.program("bpftool"):
         return Finding(NONE, "bpftool is not installed", "apt install bpftool")
     return Finding(OK, "policies can be BPF programs")

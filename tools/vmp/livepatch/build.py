@@ -96,12 +96,13 @@ OBJTOOL = ["delay-objtool=", "objtool-args=$(filter-out --ibt,$(objtool-args-y))
 
 
 def key(target: Target) -> str:
-    """Return what names a build: of this kernel, hooks and module."""
+    """Return what names a build: of this kernel, hooks and module, which has its types or not."""
     digest = hashlib.sha256(target.build_id.encode())
     paths = [path for name in ("module", "kunit") for path in (REPO / name).glob("*.[ch]")]
     for path in [*hook_patches(target.version.series), REPO / "Kbuild", *sorted(paths)]:
         digest.update(path.read_bytes())
     digest.update(Path(__file__).read_bytes())
+    digest.update(b"types" if shutil.which("pahole") else b"")
     return f"{target.release}-{digest.hexdigest()[:12]}"
 
 

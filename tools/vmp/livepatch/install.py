@@ -24,6 +24,7 @@ TOOLS = {
     "quilt": "/usr/bin/quilt",
     "xz-utils": "/usr/bin/xz",
     "libelf-dev": "/usr/include/gelf.h",
+    "pahole": "/usr/bin/pahole",
 }
 
 

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Failure
+from vmp.guest import bpf
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
+from vmp.guest.kernel import build_kernel
 from vmp.guest.qemu import Machine
 from vmp.guest.sources import find_version
 from vmp.guest.suite import prepare
@@ -22,9 +24,9 @@ SCRIPTS = REPO / "tools" / "tests" / "debian"
 PLACE = "root/vmscan-policy"  # of the checkout in the tree
 # To build there. A guest is emulated, and compiles for a quarter of an hour what takes half a
 # minute here.
-BUILD = ("build-essential", "libelf-dev", "quilt", "xz-utils")
+BUILD = ("build-essential", "libelf-dev", "pahole", "quilt", "xz-utils")
 # For the guest tests.
-TOOLS = ("dmsetup", "e2fsprogs", "fio", "mount", "trace-cmd", "xfsprogs")
+TOOLS = ("bpftool", "dmsetup", "e2fsprogs", "fio", "mount", "trace-cmd", "xfsprogs")
 GUEST_TESTS = "debian-13"  # where these run
 
 
@@ -89,8 +91,11 @@ def modules(paths: Iterable[Path], place: str) -> Files:
     return {f"{place}/{path.name}": path for path in paths if path.is_file()}
 
 
-def come_and_go(name: str, kernel: Stock, log: Path) -> tuple[Installation, Files]:
-    """Bring the hooks and take them out; returns the guest, and the files of the livepatch."""
+def come_and_go(name: str, kernel: Stock, program: Path, log: Path) -> tuple[Installation, Files]:
+    """Bring the hooks and take them out; returns the guest, and the files of the livepatch.
+
+    The `program` is a policy, which finds its place in the types of any kernel.
+    """
     machine = install(name, "trixie", kernel.image, kernel.headers, *BUILD, *TOOLS)
     described = run_script(machine, SCRIPTS / "describe.sh", log, TIMEOUT, {})
     same_symbols(machine.kernel, described)
@@ -98,7 +103,8 @@ def come_and_go(name: str, kernel: Stock, log: Path) -> tuple[Installation, File
     files = modules(built.iterdir(), f"cache/vmscan-policy/livepatch/{built.name}")
     rounds = OUT / f"{name}.rounds"
     rounds.write_text(f"{kernel.rounds}\n")
-    run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, {**files, "rounds": rounds})
+    given = {**files, "rounds": rounds, program.name: program}
+    run_script(machine, SCRIPTS / "livepatch.sh", log, TIMEOUT, given)
     return machine, files
 
 
@@ -128,10 +134,11 @@ def build_faults(machine: Installation) -> Files:
 
 def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Bring the hooks into each kernel, switch policies under load, and take the hooks out."""
+    program = bpf.build_programs(build_kernel(kernel, "bpf"), bpf.SAMPLES) / "half.bpf.o"
     for name, stock in KERNELS.items():
         files: Files = {}
         with report.check(f"{name}: the hooks come and go under load, and leave nothing"):
-            machine, files = come_and_go(name, stock, OUT / f"test-{name}.log")
+            machine, files = come_and_go(name, stock, program, OUT / f"test-{name}.log")
         if not files:
             continue
         measure_cost(report, name, machine, files)

@@ -92,7 +92,9 @@ def native_time(report: Report, described: Path, place: Path) -> None:
     release = (described / "release").read_text().strip()
     begin = time.monotonic()
     inside(tree, "apt-get", "update")
-    apt_install(tree, "gcc", "make", "quilt", "xz-utils", "libelf-dev", f"linux-headers-{release}")
+    apt_install(
+        tree, "gcc", "make", "quilt", "xz-utils", "libelf-dev", "pahole", f"linux-headers-{release}"
+    )
     fetched = time.monotonic()
     inside(tree, f"/{PLACE}/tools/livepatch", "build", "--described", f"/{PLACE}/described")
     report.note(
