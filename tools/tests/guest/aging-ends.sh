@@ -8,19 +8,11 @@ set -euo pipefail
 need_fault_module VMP_FAULT_AGES
 trap fault_clean_up EXIT
 
-# read_trace: sets begins and ends, of one reading of the trace.
-read_trace() {
-	read -r begins ends < <(awk '/ async=0 /{n[$5]++} END {print n["aging_begin:"] + 0, n["aging_end:"] + 0}' \
-		"$instance/trace")
-}
+# traced EDGE: how many were traced.
+traced() { awk -v event="aging_$1:" '$5 == event { n++ } END { print n + 0 }' "$instance/trace"; }
 
 # Nearly all the time that a policy ages it is about to say so again.
 ages() { (($(counter aging failed) > failed)); }
-
-all_end() {
-	read_trace
-	((begins == ends))
-}
 
 load_start
 load_fault_module
@@ -39,7 +31,10 @@ for ((i = 0; i < rounds; i++)); do
 	set_scan stock continue
 done
 load_end
-wait_until all_end || fail "$begins agings have begun, $ends have ended"
+# Who was in reclaim has gone.
+begins=$(traced begin)
+ends=$(traced end)
+((begins == ends)) || fail "$begins agings have begun, $ends have ended"
 declare -A stats=()
 read_stats stats aging
 ((stats[sync] + stats[failed] == ends)) ||
