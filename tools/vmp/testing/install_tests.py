@@ -17,6 +17,7 @@ from vmp.guest.debian import (
     run_script,
 )
 from vmp.guest.kernel import CONFIG, build_kernel
+from vmp.livepatch import install
 from vmp.testing.package_tests import MODULE, NAME, TOOLS, bare, make_deb, make_wheel
 from vmp.testing.results import Report
 
@@ -92,9 +93,7 @@ def native_time(report: Report, described: Path, place: Path) -> None:
     release = (described / "release").read_text().strip()
     begin = time.monotonic()
     inside(tree, "apt-get", "update")
-    apt_install(
-        tree, "gcc", "make", "quilt", "xz-utils", "libelf-dev", "pahole", f"linux-headers-{release}"
-    )
+    apt_install(tree, *install.TOOLS, f"linux-headers-{release}")
     fetched = time.monotonic()
     inside(tree, f"/{PLACE}/tools/livepatch", "build", "--described", f"/{PLACE}/described")
     report.note(
