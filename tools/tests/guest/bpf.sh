@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Policies that BPF programs are: they come, are chosen, decide and go, under load; wrong ones are
-# refused, slow ones trip the guard. VMP_BPF has the programs, and bpftool.
+# Policies that BPF programs are: they come, are chosen, decide and go, under load; slow ones trip
+# the guard. VMP_BPF has the programs, and bpftool.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 [[ -e /sys/kernel/btf/vmscan_policy ]] || skip "BTF of the module"
@@ -13,7 +13,6 @@ control() { nice -n -20 "$vmscanctl" "$@"; }
 bpf_clean_up() {
 	clean_up_begins
 	rm -f /sys/fs/bpf/vmscan-policy/*
-	rm -rf /sys/fs/bpf/vmp-wrong
 	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	settings_remove
 	echo stock >"$POLICY/profile"
@@ -21,9 +20,6 @@ bpf_clean_up() {
 	clean_up
 }
 trap bpf_clean_up EXIT
-
-lists() { [[ $(<"$POLICY/flush/policy") == "$1" ]]; }
-must_list() { wait_until lists "$1" || fail "flush/policy reads $(<"$POLICY/flush/policy"), not $1"; }
 
 # counted POLICY NAME: of a policy of flush.
 counted() { awk -v name="$2" '$1 == name { print $2 }' "$POLICY/plugins/flush.$1"; }
@@ -105,47 +101,6 @@ for name in slow beyond; do
 	control clear
 done
 load_end
-
-# Whoever loads one dies, sooner or later; nothing holds what it has attached.
-loaded() { bpftool struct_ops register "$VMP_BPF/half.bpf.o" >/dev/null 2>&1; }
-read_ms() { ms=$(($(date +%s%N) / 1000000)); }
-read_ms
-began=$ms
-{ loaded || true; } 2>/dev/null
-read_ms
-took=$((ms - began))
-echo "a program loads in $took ms"
-export -f loaded
-export VMP_BPF
-for ((i = 1; i <= 12; i++)); do
-	life=$((took * i / 10))
-	life=$((life / 1000)).$(printf %03d $((life % 1000)))
-	{ timeout --signal KILL "$life" bash -c loaded || true; } 2>/dev/null
-	wait_until lists "[stock] batch" || fail "a loader that died leaves $(<"$POLICY/flush/policy")"
-done
-
-# try FILE: load one that is wrong; what is taken has a link.
-try() {
-	local name=${1##*/}
-
-	mkdir "$wrong/${name%%.*}"
-	bpftool struct_ops register "$1" "$wrong/${name%%.*}" >/dev/null 2>&1 || true
-}
-export -f try
-export wrong=/sys/fs/bpf/vmp-wrong
-mkdir "$wrong"
-try "$VMP_BPF/wrong/right.bpf.o" 2>/dev/null
-must_list "[stock] batch wrong"
-rm -r "$wrong/right"
-must_list "[stock] batch"
-programs=("$VMP_BPF"/wrong/*.bpf.o)
-((${#programs[@]} > 100)) || fail "only ${#programs[@]} programs"
-printf '%s\n' "${programs[@]}" | xargs -P "$(nproc)" -I{} bash -c 'try {}' 2>/dev/null
-taken=$(cd "$wrong" && find . -type f)
-[[ $taken == ./right/wrong ]] || fail "these are taken: $taken"
-echo "$((${#programs[@]} - 1)) wrong programs are refused"
-rm -r "$wrong"
-must_list "[stock] batch"
 
 # Nothing holds the module.
 rmmod vmscan_policy

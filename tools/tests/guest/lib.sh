@@ -115,6 +115,10 @@ chosen() {
 	echo "${text%%]*}"
 }
 
+# lists TEXT: the file of flush's policies says so. must_list TEXT: it does, or will soon.
+lists() { [[ $(<"$POLICY/flush/policy") == "$1" ]]; }
+must_list() { wait_until lists "$1" || fail "flush/policy reads $(<"$POLICY/flush/policy"), not $1"; }
+
 set_policy() { echo "$1" >"$POLICY/flush/policy"; }
 set_max_folios() { echo "$1" >"$POLICY/flush/max_folios"; }
 set_span() { echo "$1" >"$POLICY/flush/span"; }

@@ -19,8 +19,8 @@ plugins_clean_up() {
 }
 trap plugins_clean_up EXIT
 
-# lists TEXT: what the file of the point's policies says.
-lists() { [[ $(<"$POLICY/flush/policy") == "$1" ]] || fail "flush/policy reads $(<"$POLICY/flush/policy")"; }
+# lists_now TEXT: as must_list, but at once.
+lists_now() { lists "$1" || fail "flush/policy reads $(<"$POLICY/flush/policy"), not $1"; }
 
 # counted NAME: of the policy.
 counted() { awk -v name="$1" '$1 == name { print $2 }' "$told"; }
@@ -39,9 +39,9 @@ export LC_ALL=C
 rmmod vmscan_policy
 ! insmod "$half" 2>/dev/null || fail "half needs no vmscan_policy"
 insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
-lists "[stock] batch"
+lists_now "[stock] batch"
 insmod "$half"
-lists "[stock] batch half"
+lists_now "[stock] batch half"
 grep -qx "about Flushes once for 32 dirty folios." "$told" || fail "half says: $(<"$told")"
 grep -qx "module half" "$told" || fail "half says: $(<"$told")"
 busy vmscan_policy
@@ -49,7 +49,7 @@ busy vmscan_policy
 load_start
 before=0
 set_policy half
-lists "stock batch [half]"
+lists_now "stock batch [half]"
 wait_until answers || fail "nobody asks half: $(<"$told")"
 defers() { above flush deferred "$deferred"; }
 deferred=$(counter flush deferred)
@@ -71,7 +71,7 @@ echo "$id" >"$POLICY/cgroups/remove"
 # It comes and goes while its point is asked.
 for ((i = 0; i < 20; i++)); do
 	rmmod half
-	lists "[stock] batch"
+	lists_now "[stock] batch"
 	[[ ! -e $told ]] || fail "its file stays"
 	insmod "$half"
 	set_policy half
@@ -80,7 +80,7 @@ for ((i = 0; i < 20; i++)); do
 	load_check
 done
 rmmod half
-lists "[stock] batch"
+lists_now "[stock] batch"
 
 # Groups grow from 16 folios, as far as they may.
 insmod "$VMP_SAMPLES/pressure/pressure.ko" most=48
@@ -91,4 +91,4 @@ wait_until grows || fail "groups of pressure have at most $(counter flush larges
 set_policy stock
 rmmod pressure
 load_end
-lists "[stock] batch"
+lists_now "[stock] batch"

@@ -105,7 +105,7 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     debug = kernel_inputs(kernel)["variant"].endswith("debug")
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
     words += [f"VMP_SAMPLES={build_samples(kernel)}"] if SAMPLED & {*tests} else []
-    if "bpf" in tests and kernel_inputs(kernel)["variant"] == "bpf":
+    if {*names("bpf")} & {*tests} and kernel_inputs(kernel)["variant"] == "bpf":
         words.append(f"VMP_BPF={build_test_programs(kernel)}")
     needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
     return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
