@@ -35,26 +35,30 @@ watch_events() {
 	echo 1 >"$instance/events/vmscan_policy/guard_tripped/enable"
 }
 
-# overdue: it has not tripped for longer, and for more reclaim, than any cause here needs.
-overdue() { ((SECONDS - since > 30 && $(scanned) - pages > 20000)); }
+# soon COMMAND...: as wait_until, but for as long as anything here needs. While the load goes on that is
+# half a minute and 20,000 pages scanned.
+soon() {
+	local since=$SECONDS pages
+
+	pages=$(scanned)
+	wait_until done_or_overdue "$@" && "$@"
+}
+done_or_overdue() { "$@" || ((SECONDS - since > 30 && $(scanned) - pages > 20000)); }
 scanned() { awk '$1 == "pgscan" { print $2 }' "$VMP_MEMCG/memory.stat"; }
-tripped_or_overdue() { tripped || overdue; }
 
 trips=0 # so far
 
 # has_tripped WORDS: it has, and says so; in the log and in the trace once each time.
 has_tripped() {
-	local reason said since=$SECONDS pages
+	local reason said
 
-	pages=$(scanned)
-	wait_until tripped_or_overdue || true
-	tripped || fail "the guard does not trip: $(grep -H . "$own"/guard/* 2>/dev/null)"
+	soon tripped || fail "the guard does not trip: $(grep -H . "$own"/guard/* 2>/dev/null)"
 	trips=$((trips + 1))
 	reason=$(<"$own/guard/reason")
 	echo "$reason"
 	[[ $reason == "cause=${1%% *} "*" settings=$id: "* ]] || fail "the reason is: $reason"
 	[[ $reason == *${1#* }* ]] || fail "the reason does not say '${1#* }': $reason"
-	wait_until is_stock || fail "the policies stay: $(chosen "$own/profile")"
+	soon is_stock || fail "the policies stay: $(chosen "$own/profile")"
 	# Of earlier trips it may tell no more, if there were many OOM kills since.
 	said=$(dmesg | grep -cF "vmscan_policy: guard tripped, stock from now on: $reason" || true)
 	((said == 1)) || fail "the log tells $said times of it"
