@@ -24,6 +24,7 @@ trap guard_clean_up EXIT
 state() { chosen "$own/guard/state"; }
 tripped() { [[ $(state) == tripped ]]; }
 armed() { [[ $(chosen "$1/guard/state") == armed ]]; }
+machine_is_armed() { armed "$POLICY" || fail "the machine's guard has tripped: $(<"$POLICY/guard/reason")"; }
 is_stock() { [[ $(chosen "$own/profile") == stock ]]; }
 
 # of_own POINT NAME: what the cgroup's settings have counted.
@@ -65,7 +66,7 @@ has_tripped() {
 	said=$(grep -c "guard_tripped: .*settings=$id cause=${1%% *} " "$instance/trace" || true)
 	((said == trips)) || fail "the trace tells of $said trips, not of $trips: $(<"$instance/trace")"
 	# nobody else's
-	armed "$POLICY" || fail "the machine's guard has tripped: $(<"$POLICY/guard/reason")"
+	machine_is_armed
 	armed "$others" || fail "the other cgroup's guard has tripped: $(<"$others/guard/reason")"
 	[[ $(chosen "$POLICY/flush/policy") == batch && $(chosen "$others/flush/policy") == batch ]] ||
 		fail "others' settings have changed"
@@ -184,10 +185,11 @@ stall)
 	echo budget >"$POLICY/scan/policy"
 	wait_until follows || fail "no pass is in vain"
 	pause 3
-	armed "$POLICY" || fail "the machine's guard has tripped: $(<"$POLICY/guard/reason")"
+	machine_is_armed
 	followed=$(counter scan stock_followed)
 	wait_until follows || fail "passes don't go on"
 	echo stock >"$POLICY/scan/policy"
+	machine_is_armed
 	echo "$id" >"$POLICY/cgroups/add"
 	echo stock >"$own/profile"
 	echo 2000 >"$own/guard/stall"
