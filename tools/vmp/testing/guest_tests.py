@@ -102,11 +102,10 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
     """
     words = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_KUNIT_LOG={OUT}/test-kunit-{label}"]
     words += ["VMP_FULL=1"] if full else []
-    debug = kernel_inputs(kernel)["variant"].endswith("debug")
-    words += [f"VMP_SCALE={DEBUG_SCALE}"] if debug else []
+    variant = kernel_inputs(kernel)["variant"]
+    words += [f"VMP_SCALE={DEBUG_SCALE}"] if variant.endswith("debug") else []
     words += [f"VMP_SAMPLES={build_samples(kernel)}"] if SAMPLED & {*tests} else []
-    if {*names("bpf")} & {*tests} and kernel_inputs(kernel)["variant"] == "bpf":
-        words.append(f"VMP_BPF={build_test_programs(kernel)}")
+    words += [f"VMP_BPF={build_test_programs(kernel)}"] if variant == "bpf" else []
     needed = dict.fromkeys(NEEDED[test] for test in tests if test in NEEDED)
     return words + [f"{fault.variable}={build_module(kernel, fault, *edits)}" for fault in needed]
 
