@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from vmp.common import CACHE, REPO, Failure, locked
+from vmp.guest.architecture import Architecture, own
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import (
     OPTION,
@@ -27,12 +28,11 @@ from vmp.guest.kernel import (
 from vmp.guest.sources import Version, unpack
 
 CHECK, FILES, OBJECTS = (CACHE / name for name in ("check", "files", "objects"))
-PATCHED = ("mm", "include/linux")  # directories of what a series may touch
+# Directories of what a series may touch.
+PATCHED = ("mm", "include/linux", "arch/arm64/include/asm")
 # In a tree that somebody builds in; make takes no such tree for a build elsewhere.
 BUILT = (".config", "include/config", "include/generated", "arch/x86/include/generated")
 WARNINGS = "warnings"
-# Architectures that no guest has: what the kernel's make calls them, and their compilers' prefix.
-FOREIGN = {"arm64": ("arm64", "aarch64-linux-gnu-"), "riscv64": ("riscv", "riscv64-linux-gnu-")}
 FOREIGN_CONFIG = REPO / "tools/config/foreign.config"
 STOCK, OFF, ON = "stock", "off", "on"  # without the series, and with it, by the option
 
@@ -73,7 +73,8 @@ def original_files(version: Version) -> Path:
     """Return a tree with those files alone that a series may touch, as the release has them."""
     tree = FILES / version.package
     with locked(FILES / ".lock"):
-        if not tree.exists():
+        if not all((tree / name).is_dir() for name in PATCHED):
+            shutil.rmtree(tree, ignore_errors=True)
             unpack(version, tree, *PATCHED)
     return tree
 
@@ -165,11 +166,11 @@ class Trial:
     def configured(self, state: str) -> None:
         """Configure the build: from the fragments once, then by the option alone."""
         self.build.mkdir(parents=True, exist_ok=True)
-        parts = fragments(self.series, "off")
+        parts = fragments(self.series, own(), "off")
         wanted = " ".join(map(file_digest, parts))
         first, stamp = self.build / ".config.off", self.build / ".config.from"
         if not stamp.exists() or stamp.read_text() != wanted:
-            configure(self.links, self.build, parts, False)
+            configure(self.links, self.build, own(), parts, False)
             shutil.copyfile(self.build / ".config", first)
             stamp.write_text(wanted)
         lines = [line for line in first.read_text().splitlines() if OPTION not in line]
@@ -186,9 +187,8 @@ class Trial:
             self.enter(state)
             self.configured(state)
             names = self.objects(state)
-            log = make_targets(
-                self.links, self.build, f"{self.links.parent.name} {state}", "W=1", *names
-            )
+            what = f"{self.links.parent.name} {state}"
+            log = make_targets(self.links, self.build, own(), what, "W=1", *names)
             if (f"{OPTION}=y" in (self.build / ".config").read_text()) != (state == ON):
                 raise Failure(
                     f"{OPTION} can't be set as asked for: does it depend on another option?"
@@ -222,8 +222,8 @@ def release_objects(version: Version, state: str) -> Path:
     inputs = {
         "package": version.package,
         "state": state,
-        "compiler": compiler(),
-        "config": list(map(file_digest, fragments(version.series, "off"))),
+        "compiler": compiler(own()),
+        "config": list(map(file_digest, fragments(version.series, own(), "off"))),
         "series": touched(patches).objects if state == STOCK else list(map(file_digest, patches)),
     }
     result = OBJECTS / inputs_key(inputs)
@@ -238,20 +238,18 @@ def release_objects(version: Version, state: str) -> Path:
     return result
 
 
-def compile_foreign(version: Version, architecture: str) -> None:
-    """Compile what a release's series touches for one of FOREIGN; a warning is an error there."""
+def compile_foreign(version: Version, architecture: Architecture) -> None:
+    """Compile what a release's series touches for another architecture, without a warning."""
     trial = release_trial(version, version.series)
-    name, prefix = FOREIGN[architecture]
-    build = trial.build.with_name(f"build-{architecture}")
-    what = f"{version.point} for {architecture}"
-    words = [f"ARCH={name}", f"CROSS_COMPILE={prefix}"]
+    build = trial.build.with_name(f"build-{architecture.name}")
+    what = f"{version.point} for {architecture.name}"
     with locked(trial.build.with_suffix(".lock")):
         trial.enter(ON)
         build.mkdir(parents=True, exist_ok=True)
         options = f"KCONFIG_ALLCONFIG={FOREIGN_CONFIG}"
-        make_targets(trial.links, build, what, *words, options, "allnoconfig")
+        make_targets(trial.links, build, architecture, what, options, "allnoconfig")
         taken = (build / ".config").read_text().splitlines()
         wanted = re.findall(r"^CONFIG_.*", FOREIGN_CONFIG.read_text(), re.MULTILINE)
         if refused := set(wanted) - set(taken):
             raise Failure(f"{what} can't be configured: refused are {', '.join(sorted(refused))}")
-        make_targets(trial.links, build, what, *words, "W=1", *trial.objects(ON))
+        make_targets(trial.links, build, architecture, what, "W=1", *trial.objects(ON))
