@@ -4,9 +4,11 @@ RELEASE := $(shell uname -r)
 KDIR ?= /lib/modules/$(RELEASE)/build
 VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
-# As in KERNEL=7.3: a series or a point release that demo, bench and the tests are to use.
-ifdef KERNEL
-export VMP_KERNEL = $(KERNEL)
+# As in KERNEL=7.3 ARCH=arm64: a series or a point release that demo, bench and the tests are to use,
+# and the architecture of its guest; not what a shell has for builds of kernels.
+GUEST := $(if $(filter command,$(firstword $(origin ARCH))),$(ARCH:%=:%))
+ifneq ($(KERNEL)$(GUEST),)
+export VMP_KERNEL = $(KERNEL)$(GUEST)
 endif
 
 modules modules_install clean: headers
@@ -34,7 +36,8 @@ help:
 	@echo 'test-full        test every release, patch and setting, and the tests themselves'
 	@echo 'setup            install what all but demo need'
 	@echo 'kernelshark      build the plugin for KernelShark'
-	@echo 'KERNEL=7.3 selects another kernel than 6.12 for demo, bench, test and kernel-deb.'
+	@echo 'KERNEL=7.3 selects another kernel than 6.12 for demo, bench, test and kernel-deb;'
+	@echo 'ARCH=arm64 an emulated guest of another architecture, for demo-all, bench and test.'
 
 demo:
 	tools/setup demo

@@ -430,6 +430,7 @@ def namespace(**values: Any) -> argparse.Namespace:
         **{
             "name": ["x"],
             "kernel": None,
+            "arch": None,
             "here": False,
             "disk": None,
             "run_name": None,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.common import Words
+from vmp.common import REPO, Words
 from vmp.guest import qemu
 from vmp.guest.log import find_splat, stale_breakpoint
 
@@ -54,6 +54,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def show(command: Words, *_: Any, **__: Any) -> str:
         words = [str(word) for word in command]
+        (tmp_path / "asked").write_text(shlex.join(words))
         options = words[words.index("--qemu-opts") + 1 :]
         return "made by virtme-ng\n" + shlex.join(["qemu", "-append", "quiet", *options])
 
@@ -61,6 +62,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     virtme.parent.mkdir(parents=True)
     virtme.touch()
     (tmp_path / "release").write_text("6.12.117\n")
+    (tmp_path / "inputs.json").write_text('{"architecture": "amd64"}')
     monkeypatch.setattr(qemu, "CACHE", tmp_path)
     monkeypatch.setattr(qemu, "run", show)
     return tmp_path
@@ -74,3 +76,18 @@ def test_clocks_count_instructions_where_that_is_asked_for(kernel: Path) -> None
         # An instruction takes a nanosecond, and the clocks run on while all CPUs are idle.
         assert after == ("shift=0,sleep=off" if icount else "")
         assert "virtio-blk-pci,drive=disk0" in words
+
+
+def test_a_foreign_guest_has_programs_of_its_own(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kernel / "inputs.json").write_text('{"architecture": "arm64"}')
+    monkeypatch.setattr(qemu, "make_root", lambda architecture: kernel / architecture.name)
+    words = qemu.qemu_command(qemu.Machine(4, "2G"), kernel, kernel, kernel / "log")
+    assert words[words.index("-cpu") + 1].startswith("max")
+    options = shlex.split((kernel / "asked").read_text())
+    assert options[options.index("--root") + 1] == str(kernel / "arm64")
+    assert options[options.index("--arch") + 1] == "aarch64"
+    # What the guest sees is where it is on this machine.
+    assert {f"--rodir={place}={place}" for place in (REPO, kernel)} <= set(options)
+    assert f"--rwdir={kernel}={kernel}" in options

@@ -10,6 +10,7 @@ import pytest
 from vmp.common import Words
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.qemu import run_guest
+from vmp.guest.sources import Version
 from vmp.guest.suite import GUEST, GUESTS
 from vmp.testing import guest_tests
 from vmp.testing.guest_tests import guest_suite
@@ -65,8 +66,9 @@ def suite(
 
     monkeypatch.setattr(guest_tests, "OUT", tmp_path)
     monkeypatch.setattr(guest_tests, "prepare", lambda _: None)
-    monkeypatch.setattr(guest_tests, "build_programs", lambda: None)
-    monkeypatch.setattr(guest_tests, "kernel_version", lambda _: None)
+    monkeypatch.setattr(guest_tests, "compile_workloads", lambda _: None)
+    version = Version("6.12.1", "6.12.1-1")
+    monkeypatch.setattr(guest_tests, "kernel_version", lambda _: version)
     monkeypatch.setattr(guest_tests, "settings", lambda *_: [])
     return run
 

@@ -11,12 +11,13 @@ import pytest
 from vmp.ab.command import OBSERVE, Run
 from vmp.control.counters import CPU, IRQ, MEMCG, VMSTAT
 from vmp.control.debugfs import Control
-from vmp.control.needs import NEEDS, OBSERVED, REMOTE, lacking
+from vmp.control.needs import BROADCAST, NEEDS, OBSERVED, REMOTE, lacking, told
 from vmp.result.metrics import Metric, sections
 
 # Statistics of a node, which are no events.
 ALWAYS = {"nr_vmscan_write", "workingset_refault_anon", "workingset_refault_file"}
 OOM_KILL = "memcg.oom_kill"
+X86 = "x86_64"
 PRESSURE = {"memcg.some_usec", "memcg.full_usec"}  # a table without them has no such rows
 MACHINE = {f"vmstat.{name}" for name in VMSTAT} | {f"irq.{name}" for name in IRQ}
 ALL = MACHINE | set(OBSERVED) | {f"memcg.{name}" for name in MEMCG}
@@ -35,11 +36,18 @@ def test_each_counter_of_a_row_has_a_need_or_is_always_there() -> None:
 
 
 def test_nothing_is_lacking() -> None:
-    assert lacking(ALL) == []
+    assert lacking(ALL, X86) == []
+
+
+def test_where_no_cpu_is_interrupted_that_is_said_once() -> None:
+    counted = {name for name in ALL if "irq." not in name and "interrupts" not in name} - {REMOTE}
+    assert told(counted, "aarch64") == (BROADCAST,)
+    _, without = told(counted - set(OBSERVED), "aarch64")
+    assert "observed_remote_flushes: CONFIG_KPROBES brings them; nothing here" in without
 
 
 def test_what_is_lacking_is_named_with_what_stands_for_it() -> None:
-    (need,) = lacking(ALL - {REMOTE})
+    (need,) = lacking(ALL - {REMOTE}, X86)
     assert str(need) == (
         "The kernel does not count nr_tlb_remote_flush: CONFIG_DEBUG_TLBFLUSH (x86) brings it; "
         "instead, TLB shootdowns count each CPU that a flush interrupts."
@@ -47,14 +55,13 @@ def test_what_is_lacking_is_named_with_what_stands_for_it() -> None:
 
 
 def test_what_is_lacking_itself_stands_for_nothing() -> None:
-    # As on arm64.
-    found = lacking(ALL - {REMOTE, "irq.TLB", "irq.CAL", *OBSERVED})
+    found = lacking(ALL - {REMOTE, "irq.TLB", "irq.CAL", *OBSERVED}, X86)
     assert [need.counters for need in found] == [need.counters for need in NEEDS[:3]]
     assert {need.instead for need in found} == {"nothing here counts the like"}
 
 
 def test_only_what_is_lacking_is_named() -> None:
-    (need,) = lacking(ALL - {"vmstat.pswpin", "vmstat.oom_kill"})
+    (need,) = lacking(ALL - {"vmstat.pswpin", "vmstat.oom_kill"}, X86)
     assert need.names() == "pswpin, oom_kill"
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what is known of kernels: point releases, and names for them."""
 
+import argparse
 import os
 import stat
 from pathlib import Path
 
 import pytest
-from vmp.common import Failure
+from vmp.common import Failure, Usage
 from vmp.guest import kernel, sources
 from vmp.guest.kernel import decide
 from vmp.guest.sources import DEFAULT, Version, asked, find_version, newest, versions
@@ -76,15 +77,47 @@ def test_the_newest_of_a_series(machine: Path) -> None:
     assert find_version(DEFAULT).point == "6.12.117"
 
 
+def line(kernel: str | None, arch: str | None = None) -> argparse.Namespace:
+    """Return what a command line asks for."""
+    return argparse.Namespace(kernel=kernel, arch=arch)
+
+
 @pytest.mark.parametrize(
     ("given", "shell", "meant"),
-    [("7.3", "6.12.107", "7.3"), (None, "6.12.107", "6.12.107"), (None, "", DEFAULT)],
+    [
+        (line("7.3"), "6.12.107", "7.3"),
+        (line(None), "6.12.107", "6.12.107"),
+        (line(None), "", DEFAULT),
+        (line(None), ":arm64", f"{DEFAULT}:arm64"),
+        (line("7.3", "arm64"), "", "7.3:arm64"),
+        (line(None, "arm64"), "7.3", "7.3:arm64"),
+        (line("/a/built/kernel"), "7.3", "/a/built/kernel"),
+    ],
 )
 def test_the_command_line_counts_before_the_shell(
-    monkeypatch: pytest.MonkeyPatch, given: str | None, shell: str, meant: str
+    monkeypatch: pytest.MonkeyPatch, given: argparse.Namespace, shell: str, meant: str
 ) -> None:
     monkeypatch.setenv(sources.NAMED, shell)
     assert asked(given) == meant
+
+
+@pytest.mark.parametrize("name", ["7.3:arm64", "/a/built/kernel"])
+def test_an_architecture_is_said_once(name: str) -> None:
+    with pytest.raises(Usage, match="leave --arch out"):
+        asked(line(name, "arm64"))
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_release_is_of_an_architecture() -> None:
+    arm = find_version("6.12.117:arm64")
+    assert (arm.label, arm.exact, arm.builds) == (
+        "6.12.117:arm64", "6.12.117-1~deb12u1:arm64", "6.12.117-1~deb12u1-arm64"
+    )  # fmt: skip
+    assert find_version(arm.label) == find_version(arm.exact) == arm
+    assert find_version("6.12.117:amd64").builds == "6.12.117-1~deb12u1"
+    assert arm.deb == find_version("6.12.117").deb
+    with pytest.raises(Failure, match="no guest of the architecture 'riscv64': choose amd64 or"):
+        find_version("6.12.117:riscv64")
 
 
 def release(machine: Path) -> None:

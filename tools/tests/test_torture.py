@@ -17,6 +17,7 @@ import pytest
 from vmp.common import REPO, Failure, Usage, Words, parse
 from vmp.control.points import known_parameters, known_points
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
+from vmp.guest.sources import Version
 from vmp.guest.suite import GUEST
 from vmp.testing.pages import parser_of
 from vmp.torture import checkers, command, fuzz, options, place, races
@@ -349,7 +350,7 @@ def test_a_lost_guest_is_followed_by_another(
     monkeypatch.setattr(command, "vm_once", vm_once)
     monkeypatch.setattr(command, "prepare", lambda _: None)
     monkeypatch.setattr(command, "build_samples", lambda _: tmp_path)
-    monkeypatch.setattr(command, "kernel_version", lambda _: None)
+    monkeypatch.setattr(command, "kernel_version", lambda _: Version("6.12.1", "6.12.1-1"))
     monkeypatch.setattr("time.time", lambda: 1000)
     arguments = parsed("--seed", "7", "--for", "100s")
     found = command.in_guests(arguments, tmp_path, ["cpu", "lru"], "x")

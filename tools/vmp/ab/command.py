@@ -34,7 +34,7 @@ from vmp.ab.twins import (
     twins_order,
     wait,
 )
-from vmp.ab.workloads import TWIN, WORKLOADS, Workload, build_programs, of_command
+from vmp.ab.workloads import TWIN, WORKLOADS, Workload, of_command
 from vmp.common import (
     SEEDS,
     Command,
@@ -58,8 +58,9 @@ from vmp.control.counters import (
     of_machine,
 )
 from vmp.control.debugfs import TRACE, Assignment, Control, locate, parse_assignments
-from vmp.control.needs import OBSERVED, lacking
+from vmp.control.needs import OBSERVED, told
 from vmp.form import number, percent, to_go
+from vmp.programs import compile_workloads
 from vmp.result.file import append_slice, check_writable, run_text, write
 from vmp.result.metrics import Metric, StallTime, sections
 from vmp.result.model import (
@@ -219,7 +220,7 @@ class Run:
             stack.enter_context(held_folios(self.plan.folio))
             places["folio"] = self.plan.folio
         if self.plan.workload.compiled():
-            places["programs"] = build_programs()
+            places["programs"] = compile_workloads()
         if not self.plan.twins:
             return [places | self.make_own(stack, self.plan.disks)]
         disks = self.plan.disks
@@ -342,7 +343,7 @@ class Run:
         order = self.plan.order()
         what = {"a": result.settings.a, "b": result.settings.b}
         counters.marker.write(f"vmscan-policy ab run {json.dumps(what)}")
-        lacks = tuple(str(need) for need in lacking(self.counted(counters.snapshot())))
+        lacks = told(self.counted(counters.snapshot()))
         for sentence in lacks:
             say(sentence)
         result = replace(result, lacks=lacks)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, read_data, run, sources
+from vmp.common import read_data
 from vmp.control.counters import parse_progress
 
 TWIN = "{twin}"  # in a command: which of two copies it is, 1 or 2
-PROGRAMS = CACHE / "workloads"
 
 # Settings of all points, to compare.
 STOCK = (
@@ -91,10 +90,3 @@ def of_command(words: Sequence[str]) -> Workload:
 
 
 WORKLOADS = {name: workload(**table) for name, table in read_data(__file__).items()}
-
-
-def build_programs() -> Path:
-    """Build the programs of tools/workloads where they are not up to date; return where."""
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    run(["make", "-C", sources("workloads"), f"OUT={PROGRAMS}"], "compiling the workloads")
-    return PROGRAMS

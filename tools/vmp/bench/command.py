@@ -19,7 +19,7 @@ from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
 from vmp.control.debugfs import locate
 from vmp.form import to_go
 from vmp.guest.kernel import decide
-from vmp.guest.sources import KERNEL_HELP, asked
+from vmp.guest.sources import add_kernel, asked
 from vmp.guest.steps import measure, step
 from vmp.result.file import load_results, load_run, results_document, write
 from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
@@ -177,7 +177,7 @@ def show(_args: argparse.Namespace) -> int:
 
 def kernels(experiment: Experiment, args: argparse.Namespace) -> list[str]:
     """Return the kernels of an experiment's guests: one that is asked for, or its own."""
-    return list(dict.fromkeys(asked(args.kernel, default) for default in experiment.kernels))
+    return list(dict.fromkeys(asked(args, default) for default in experiment.kernels))
 
 
 def tell_unregistered(experiment: Experiment, here: bool) -> None:
@@ -310,7 +310,7 @@ def arguments(parser: Parser) -> None:
     add.set_defaults(run=show)
     add = commands.add_parser("run", help="run experiments; without a name, all of them")
     add.add_argument("name", metavar="NAME", nargs="*", help="an experiment")
-    add.add_argument("--kernel", metavar="V", help=f"{KERNEL_HELP}, for the guest")
+    add_kernel(add.add_argument, ", for the guest")
     add.add_argument("--boots", metavar="N", type=int, help="in so many fresh guests (1)")
     add.add_argument("--plan", action="store_true", help="run what `plan` lists")
     add.add_argument("--resume", action="store_true", help="keep the boots that are saved, go on")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The counters that not every kernel has: what brings each, and what stands for it."""
 
+import platform
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -8,6 +9,10 @@ REMOTE = "vmstat.nr_tlb_remote_flush"
 OBSERVED = tuple(
     f"stats.flush.observed_{what}"
     for what in ("dirty_flushes", "clean_flushes", "remote_flushes", "interrupts")
+)
+BROADCAST = (
+    "No CPU is interrupted for a TLB flush here, as one CPU's invalidation reaches all: "
+    "reclaim's own remote flushes count the barriers that wait for it."
 )
 
 
@@ -23,6 +28,7 @@ class Need:
     option: str
     instead: str
     source: str
+    interrupts: bool = False  # of flushes that interrupt other CPUs
 
     def names(self) -> str:
         """Return the counters as the kernel or the module names them."""
@@ -44,6 +50,7 @@ NEEDS = (
         "CONFIG_DEBUG_TLBFLUSH (x86)",
         "instead, TLB shootdowns count each CPU that a flush interrupts",
         "irq.TLB",
+        interrupts=True,
     ),
     Need(
         "TLB interrupts",
@@ -51,11 +58,12 @@ NEEDS = (
         "CONFIG_SMP (x86)",
         "instead, dirty TLB flushes count what reclaim flushes, whatever that interrupts",
         OBSERVED[0],
+        interrupts=True,
     ),
     Need(
         "reclaim's flushes",
         OBSERVED,
-        "CONFIG_KPROBES (x86)",
+        "CONFIG_KPROBES",
         "instead, remote TLB flushes count those of the whole machine",
         REMOTE,
     ),
@@ -72,12 +80,34 @@ NEEDS = (
 )
 
 
-def lacking(names: Collection[str]) -> list[Need]:
+def interrupts(machine: str) -> bool:
+    """Tell if a flush of other CPUs' TLBs interrupts them, on a machine as uname calls it."""
+    return machine == "x86_64"
+
+
+def needs(machine: str) -> list[Need]:
+    """Return the needs on a machine: without the counters that have no meaning there."""
+    if interrupts(machine):
+        return list(NEEDS)
+    return [
+        replace(need, counters=tuple(name for name in need.counters if "interrupts" not in name))
+        for need in NEEDS
+        if not need.interrupts
+    ]
+
+
+def lacking(names: Collection[str], machine: str = platform.machine()) -> list[Need]:
     """Return the needs of which some counters are not among `names`, with these counters alone."""
     found = []
-    for need in NEEDS:
+    for need in needs(machine):
         absent = tuple(name for name in need.counters if name not in names)
         instead = need.instead if need.source in names else "nothing here counts the like"
         if absent:
             found.append(replace(need, counters=absent, instead=instead))
     return found
+
+
+def told(names: Collection[str], machine: str = platform.machine()) -> tuple[str, ...]:
+    """Return what is to be said of counters that are not among `names`, in sentences."""
+    said = () if interrupts(machine) else (BROADCAST,)
+    return (*said, *map(str, lacking(names, machine)))

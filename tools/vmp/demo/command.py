@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Command, Failure, Parser
 from vmp.demo import machine, suite, told
 from vmp.demo.goals import THREADS
 from vmp.demo.page import page
 from vmp.guest.hooks import series_names
 from vmp.guest.kernel import decide
-from vmp.guest.sources import KERNEL_HELP, asked
+from vmp.guest.sources import add_kernel, asked
 from vmp.guest.steps import step
 from vmp.guest.stock import FLAVOUR, Stock, fetch, offered
 from vmp.guest.trial import original_files
 from vmp.livepatch.build import build
 from vmp.livepatch.kernel import unpacked_target
+from vmp.programs import compile_workloads
 from vmp.result.file import run_text, write
 from vmp.result.model import Result
 
@@ -72,7 +72,7 @@ def prepare_stock(name: str, out: Path) -> list[str]:
     with timed("3 of 5: building the hooks as a livepatch; a minute or two the first time"):
         livepatch = build(target)
     with timed("4 of 5: packing what the guest needs, some seconds"):
-        build_programs()
+        compile_workloads()
         command = ["python3", machine.INSIDE, *AB]
         machine.make_initramfs(out / INITRAMFS, kernel, livepatch, command)
     return machine.boot(kernel, out / INITRAMFS, out / CONSOLE)
@@ -125,9 +125,7 @@ def finish(out: Path, parts: list[Result], ended: str) -> None:
 
 def arguments(parser: Parser) -> None:
     """Tell the parser what it takes."""
-    parser.add_argument(
-        "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
-    )
+    add_kernel(parser.add_argument, ", or a built kernel's directory")
     parser.add_argument(
         "--all", action="store_true", help="all policies, on a kernel that is built here"
     )
@@ -137,12 +135,12 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Get a kernel, run the guest, print the verdict."""
     if args.all:
-        return suite.run(asked(args.kernel))
+        return suite.run(asked(args))
     out = OUT / time.strftime("demo-%Y%m%d-%H%M%S")
     out.mkdir(parents=True)
     parts: list[Result] = []
     try:
-        command = prepare(asked(args.kernel), out)
+        command = prepare(asked(args), out)
         with timed("5 of 5: booting, and measuring slices of 2 s; about a minute"):
             measure(command, parts)
         if (out / CONSOLE).exists():

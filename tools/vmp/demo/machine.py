@@ -5,13 +5,14 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from vmp.ab.workloads import PROGRAMS
 from vmp.common import CACHE, REPO, Failure
 from vmp.guest import initramfs
+from vmp.guest.architecture import AMD64
 from vmp.guest.log import find_splat, guest_script, read_log
 from vmp.guest.qemu import KERNEL_OPTIONS, Machine, bare_command
 from vmp.guest.stock import Stock
 from vmp.livepatch.names import MODULE, NAME
+from vmp.programs import WORKLOADS
 
 HARDWARE = Machine(4, "2G")
 PLACE = "vmscan-policy"  # of the checkout in the guest
@@ -48,14 +49,14 @@ def make_initramfs(target: Path, kernel: Stock, livepatch: Path, command: list[s
     files = {f"{PLACE}/{part}": REPO / part for part in PARTS}
     files |= {str(cache / livepatch.relative_to(CACHE) / name): livepatch / name
               for name in (f"{NAME}.ko", f"{MODULE}.ko", "about.json")}  # fmt: skip
-    files |= {str(cache / "workloads"): PROGRAMS, "script": script}
+    files |= {str(cache / WORKLOADS.name): WORKLOADS, "script": script}
     initramfs.make(target, kernel, INIT, NEEDED, ["zram"], files)
     script.unlink()
 
 
 def boot(kernel: Stock, initrd: Path, console: Path) -> list[str]:
     """Return the command of the guest, whose output is what its script says."""
-    options = " ".join([*KERNEL_OPTIONS, "console=ttyS0", "panic=-1"])
+    options = " ".join([*KERNEL_OPTIONS, *AMD64.options, "console=ttyS0", "panic=-1"])
     command = bare_command(HARDWARE, kernel.image, initrd, options)
     return [*command, "-serial", f"file:{console}", "-serial", "stdio"]
 

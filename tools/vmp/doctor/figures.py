@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from vmp.control.counters import IRQ, VMSTAT, parse_interrupts, parse_pairs
-from vmp.control.needs import NEEDS, OBSERVED, Need, lacking
+from vmp.control.needs import NEEDS, OBSERVED, Need, interrupts, lacking
 from vmp.doctor.machine import (
     MISSING,
     NONE,
@@ -81,14 +81,18 @@ def counters(machine: Machine) -> set[str]:
     """Return the counters of the machine, as a snapshot of ab names them."""
     names = {f"vmstat.{name}" for name in parse_pairs(machine.text("/proc/vmstat"), VMSTAT)}
     names |= {f"irq.{name}" for name in parse_interrupts(machine.text("/proc/interrupts"), IRQ)}
-    if {"register_kprobe", "arch_tlbbatch_flush"} <= machine.symbols.keys():
+    probed = "arch_tlbbatch_flush" if interrupts(machine.arch) else "try_to_unmap_flush"
+    if {"register_kprobe", probed} <= machine.symbols.keys():
         names |= set(OBSERVED)
     return names | {"memcg.pgsteal"}
 
 
 def counted(need: Need, machine: Machine) -> Finding:
     """Look which of the counters are there."""
-    lack = [found for found in lacking(counters(machine)) if found.option == need.option]
+    if need.interrupts and not interrupts(machine.arch):
+        return Finding(NONE, "no CPU is interrupted for a TLB flush here")
+    known = lacking(counters(machine), machine.arch)
+    lack = [found for found in known if found.option == need.option]
     if lack:
         return Finding(WARN, f"no {lack[0].names()}: {lack[0].instead}", build_with(lack[0].option))
     return Finding(OK, "counted")

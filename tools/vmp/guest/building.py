@@ -11,7 +11,7 @@ from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, nearest, source_trial
-from vmp.guest.sources import KERNEL_HELP, asked, find_version, versions
+from vmp.guest.sources import add_kernel, asked, find_version, versions
 from vmp.guest.trial import release_trial
 
 
@@ -26,10 +26,8 @@ def arguments(parser: Parser) -> Any:
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
     for command in (build, programs, deb, patches, check):
-        command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
-    module.add_argument(
-        "--kernel", metavar="V", help=f"{KERNEL_HELP}, or a built kernel's directory"
-    )
+        add_kernel(command.add_argument)
+    add_kernel(module.add_argument, ", or a built kernel's directory")
     for command in (build, module):
         command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
     build.add_argument("--patches", type=int, metavar="N", help="apply only the first N patches")
@@ -49,18 +47,18 @@ def run(args: argparse.Namespace) -> int:
     if args.what == "build":
         if args.patches is not None and args.patches < 0:
             raise Usage(f"--patches {args.patches}: give a number from 0 on")
-        print(build_kernel(asked(args.kernel), args.variant or "plain", args.patches))
+        print(build_kernel(asked(args), args.variant or "plain", args.patches))
     elif args.what == "module":
-        print(build_module(find_kernel(asked(args.kernel), args.variant)))
+        print(build_module(find_kernel(asked(args), args.variant)))
     elif args.what == "programs":
-        print(build_programs(build_kernel(asked(args.kernel), "bpf"), args.sources))
+        print(build_programs(build_kernel(asked(args), "bpf"), args.sources))
     elif args.what == "deb":
-        print(*build_packages(asked(args.kernel), args.config), sep="\n")
+        print(*build_packages(asked(args), args.config), sep="\n")
     elif args.what == "versions":
         for series in [args.series] if args.series else series_names():
             print(*(version.point for version in versions(series)), sep="\n")
     elif args.what == "patches":
-        write_series(find_version(asked(args.kernel)).series, args.directory)
+        write_series(find_version(asked(args)).series, args.directory)
     elif args.what == "check":
         return try_series(args)
     return 0
@@ -75,6 +73,6 @@ def try_series(args: argparse.Namespace) -> int:
     if args.source:
         fits = check(str(args.source), source_trial(args.source.resolve(), args.series))
     else:
-        version = find_version(asked(args.kernel), hooked=False)
+        version = find_version(asked(args), hooked=False)
         fits = check(version.point, release_trial(version, args.series or nearest(version.series)))
     return 0 if fits else 1

@@ -21,7 +21,7 @@ from vmp.common import (
     Usage,
     parse_positive_duration,
 )
-from vmp.guest.kernel import build_module, find_kernel, kernel_inputs
+from vmp.guest.kernel import build_module, find_kernel, kernel_architecture, kernel_inputs
 from vmp.guest.log import (
     MAX_CPUS,
     STALE_BREAKPOINT,
@@ -32,7 +32,8 @@ from vmp.guest.log import (
     stale_breakpoint,
 )
 from vmp.guest.qemu import Machine, qemu_command, run_guest
-from vmp.guest.sources import KERNEL_HELP, asked
+from vmp.guest.sources import add_kernel, asked
+from vmp.programs import compile_workloads
 
 NO_GUEST = 125
 SPLAT = 99
@@ -47,8 +48,7 @@ def options(parser: Parser) -> None:
         "98: QEMU ran a breakpoint that the guest had patched away, which ended it."
     )
     add = parser.add_argument
-    add("--kernel", metavar="V",
-        help=f"{KERNEL_HELP}, or a built kernel's directory")  # fmt: skip
+    add_kernel(add, ", or a built kernel's directory")
     add("--debug", action="store_true", help="use the kernel with sanitizers and lock checking")
     add("--cpus", type=int, default=4, metavar="N", help="virtual CPUs (default: 4)")
     add("--numa", type=int, default=1, metavar="N",
@@ -104,6 +104,8 @@ def attempt(
             environment["VMP_MODULE_DIR"] = str(module)
         if arguments.icount:
             environment[ICOUNT] = "1"
+        if not kernel_architecture(kernel).native:
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"  # it would take the guest's memory
         load = not arguments.no_load
         script = guest_script(arguments.command, environment, Path.cwd(), load, leaks)
         (directory / "script").write_text(script)
@@ -143,10 +145,13 @@ def attempt(
 def run(arguments: argparse.Namespace) -> int:
     """Build what is missing, then run the command."""
     check(arguments)
-    kernel = find_kernel(asked(arguments.kernel), "debug" if arguments.debug else None)
+    kernel = find_kernel(asked(arguments), "debug" if arguments.debug else None)
     module = arguments.module and arguments.module.resolve()
     if not module and not arguments.no_load:
         module = build_module(kernel)
+    architecture = kernel_architecture(kernel)
+    if not architecture.native:
+        compile_workloads(architecture.machine)  # it has no compiler
     OUT.mkdir(exist_ok=True)
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     for number in range(1, BOOT_TRIES + 1):

@@ -40,20 +40,21 @@ def build_packages(name: str, config: Path) -> list[Path]:
     version = find_version(name)
     with locked(CACHE / "lock"):
         tree = apply_patches(version, hook_patches(version.series))
-        packages = BUILD / version.package / "deb"
+        packages = BUILD / version.builds / "deb"
         build = packages / "build"  # bindeb-pkg leaves packages beside it
         build.mkdir(parents=True, exist_ok=True)
         for old in packages.glob("*.deb"):
             old.unlink()
-        merge_config(tree, build, [config.absolute(), CONFIG / "deb.config"])
+        merge_config(tree, build, version.architecture, [config.absolute(), CONFIG / "deb.config"])
         if f"{OPTION}=y\n" not in (build / ".config").read_text():
             raise Failure(f"with {config} the kernel refuses {OPTION}=y")
-        what = f"building packages of {version.point}{suffix()}"
+        what = f"building packages of {version.label}{suffix()}"
         progress = Progress(what, "deb", build)
         with (packages / "log").open("w", buffering=1) as log:
             settings = [f"LOCALVERSION={suffix()}", "KDEB_CHANGELOG_DIST=unstable"]
             jobs = f"-j{os.cpu_count()}"
             command: list[str | Path] = ["-C", tree, f"O={build}", *settings, jobs, "bindeb-pkg"]
+            command += version.architecture.words
             make(command, log, what, progress)
         progress.finish()
         OUT.mkdir(exist_ok=True)

@@ -15,19 +15,19 @@ from typing import IO, Any
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
 from vmp.form import to_go
+from vmp.guest.architecture import ALL, Architecture
 from vmp.guest.hooks import hook_patches
 from vmp.guest.sources import Version, find_version, say, unpack
 
 CONFIG = REPO / "tools" / "config"
-BASE = "guest.config"
-# What a variant adds to that and to the series' own fragment.
+# The fragments that a variant adds to guest.config.
 VARIANTS = {
     "plain": [],
-    "debug": ["debug.config"],
-    "kcsan": ["kcsan.config"],
-    "bpf": ["bpf.config"],
-    "bpf-debug": ["debug.config", "bpf.config"],
-    "off": ["off.config"],
+    "debug": ["debug"],
+    "kcsan": ["kcsan"],
+    "bpf": ["bpf"],
+    "bpf-debug": ["debug", "bpf"],
+    "off": ["off"],
 }
 OPTION = "CONFIG_VMSCAN_POLICY"
 SOURCE, BUILD, KERNEL, MODULE = (CACHE / name for name in ("source", "build", "kernel", "module"))
@@ -38,9 +38,13 @@ USUAL = {"plain": 1900, **dict.fromkeys(OWN_TREE, 1900)}  # steps of a first bui
 ERROR_LINE = re.compile(r"\berror\b[: ]|\*\*\*|undefined reference|^ERROR: ", re.IGNORECASE)
 
 
-def fragments(series: str, variant: str) -> list[Path]:
-    """Return the configuration fragments of a series' kernel; a later one overrides an earlier."""
-    names = [BASE, f"guest-{series}.config", *VARIANTS[variant]]
+def fragments(series: str, architecture: Architecture, variant: str) -> list[Path]:
+    """Return a kernel's configuration fragments; a later one overrides an earlier."""
+    names = [
+        f"{name}{own}.config"
+        for name in ("guest", *VARIANTS[variant])
+        for own in ("", f"-{architecture.name}", f"-{series}")
+    ]
     return [path for name in names if (path := CONFIG / name).exists()]
 
 
@@ -49,20 +53,23 @@ def file_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def compiler() -> str:
-    """Return which compiler there is."""
-    return run(["gcc", "--version"], "asking gcc for its version").splitlines()[0]
+def compiler(architecture: Architecture) -> str:
+    """Return which compiler there is for an architecture."""
+    name = f"{architecture.prefix}gcc"
+    return run([name, "--version"], f"asking {name} for its version").splitlines()[0]
 
 
 def build_inputs(version: Version, variant: str, patches: list[Path]) -> dict[str, Any]:
     """Return all that decides what a built kernel is."""
+    parts = fragments(version.series, version.architecture, variant)
     return {
         "package": version.package,
         "release": version.point,
+        "architecture": version.architecture.name,
         "variant": variant,
         "patches": [[path.name, file_digest(path)] for path in patches],
-        "config": [[path.name, file_digest(path)] for path in fragments(version.series, variant)],
-        "compiler": compiler(),
+        "config": [[path.name, file_digest(path)] for path in parts],
+        "compiler": compiler(version.architecture),
     }
 
 
@@ -131,7 +138,7 @@ def apply_patches(version: Version, patches: list[Path]) -> Path:
         # Nobody knows which state the objects were built from.
         say("an interrupted run left the source half patched: starting anew")
         shutil.rmtree(tree)
-        shutil.rmtree(BUILD / version.package, ignore_errors=True)
+        shutil.rmtree(BUILD / version.builds, ignore_errors=True)
     tree = extract(version)
     if stamp.exists() and stamp.read_text() == wanted:
         return tree
@@ -182,18 +189,23 @@ def pop(tree: Path) -> None:
     shutil.rmtree(state, ignore_errors=True)
 
 
-def merge_config(tree: Path, build: Path, parts: list[Path], *options: str) -> None:
+def merge_config(
+    tree: Path, build: Path, architecture: Architecture, parts: list[Path], *options: str
+) -> None:
     """Write the build's .config from configurations, a later one overriding an earlier."""
     merge: Words = [tree / "scripts/kconfig/merge_config.sh", *options, "-O", build, *parts]
-    run(merge, "configuring the kernel", cwd=tree, env=make_environment())
+    environment = make_environment() | architecture.settings
+    run(merge, "configuring the kernel", cwd=tree, env=environment)
 
 
-def configure(tree: Path, build: Path, parts: list[Path], hooked: bool) -> None:
+def configure(
+    tree: Path, build: Path, architecture: Architecture, parts: list[Path], hooked: bool
+) -> None:
     """Write the build's .config from fragments and check that all was taken.
 
     What they set to n may be unknown to the kernel.
     """
-    merge_config(tree, build, parts, "-n")
+    merge_config(tree, build, architecture, parts, "-n")
     assignment = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
     actual = dict(assignment.findall((build / ".config").read_text()))
     requested: dict[str, str] = {}
@@ -323,18 +335,21 @@ def copy_build(source: Path, target: Path) -> None:
 
 def copied_build(version: Version, label: str) -> Path:
     """Return the build tree `label`, made from the plain kernel's if it isn't there."""
-    build = BUILD / version.package / label
-    plain = BUILD / version.package / "plain"
+    build = BUILD / version.builds / label
+    plain = BUILD / version.builds / "plain"
     if not build.exists() and (plain / ".complete").exists():
         copy_build(plain, build)
     build.mkdir(parents=True, exist_ok=True)
     return build
 
 
-def make_targets(tree: Path, build: Path, what: str, *targets: str) -> Path:
+def make_targets(
+    tree: Path, build: Path, architecture: Architecture, what: str, *targets: str
+) -> Path:
     """Make targets of a source tree; return the log."""
     log_path = build.with_suffix(".log")
     base: Words = ["-C", tree, f"O={build}", "LOCALVERSION=", f"-j{os.cpu_count()}"]
+    base += architecture.words
     with log_path.open("w") as log:
         make([*base, *targets], log, f"making {' '.join(targets)} of {what}", None)
     return log_path
@@ -351,20 +366,22 @@ def build_locked(
     """Build a kernel into `result`, which appears only when it is complete."""
     tree = apply_patches(version, patches)
     label = f"{variant}-steps" if partial else variant
-    build = BUILD / version.package / label
+    build = BUILD / version.builds / label
     if variant in OWN_TREE:
         build.mkdir(parents=True, exist_ok=True)
     else:
         copied_build(version, label)
     complete = build / ".complete"
     complete.unlink(missing_ok=True)
-    configure(tree, build, fragments(version.series, variant), bool(patches))
-    what = f"{version.point} {label}"
+    architecture = version.architecture
+    parts = fragments(version.series, architecture, variant)
+    configure(tree, build, architecture, parts, bool(patches))
+    what = f"{version.label} {label}"
     progress = Progress(f"building {what}", variant, build)
     with (build.parent / f"{label}.log").open("w", buffering=1) as log:
-        base: Words = ["-C", tree, f"O={build}", "LOCALVERSION="]
+        base: Words = ["-C", tree, f"O={build}", "LOCALVERSION=", *architecture.words]
         jobs = f"-j{os.cpu_count()}"
-        make([*base, jobs, "bzImage", "modules"], log, f"building {what}", progress)
+        make([*base, jobs, architecture.image, "modules"], log, f"building {what}", progress)
         progress.finish()
         complete.touch()
         part = KERNEL / f".{result.name}"
@@ -376,7 +393,8 @@ def build_locked(
             f"installing the modules of {what}",
             None,
         )
-        script = f"$(srctree)/scripts/package/install-extmod-build {part / 'headers'}"
+        # For another compiler it would make programs that run on what that is for.
+        script = f"CC=$(HOSTCC) $(srctree)/scripts/package/install-extmod-build {part / 'headers'}"
         make(
             [*base, "run-command", f"KBUILD_RUN_COMMAND={script}"],
             log,
@@ -384,7 +402,7 @@ def build_locked(
             None,
         )
     for source, name in {
-        "arch/x86/boot/bzImage": "bzImage",
+        architecture.image_path: "image",
         "vmlinux": "vmlinux",
         "System.map": "System.map",
         ".config": "config",
@@ -411,7 +429,13 @@ def kernel_inputs(kernel: Path) -> dict[str, Any]:
 
 def kernel_version(kernel: Path) -> Version:
     """Return the release that a built kernel is of."""
-    return find_version(kernel_inputs(kernel)["release"])
+    inputs = kernel_inputs(kernel)
+    return find_version(f"{inputs['release']}:{inputs['architecture']}")
+
+
+def kernel_architecture(kernel: Path) -> Architecture:
+    """Return what a built kernel is built for."""
+    return ALL[kernel_inputs(kernel)["architecture"]]
 
 
 def find_kernel(name: str, variant: str | None) -> Path:
@@ -438,7 +462,7 @@ def decide(name: str) -> str:
         kernel_inputs(Path(name))
         return str(Path(name).resolve())
     version = find_version(name)
-    return name if name == version.package else version.point
+    return name if name == version.exact else version.label
 
 
 @dataclass(frozen=True)
@@ -478,15 +502,16 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
         stamp.unlink()
         try:
             edit.apply(tree)
-            make_targets(tree, build, version.point, "bzImage")
+            architecture = version.architecture
+            make_targets(tree, build, architecture, version.label, architecture.image)
         finally:
             (tree / edit.path).write_text(text)
             stamp.write_text(applied)
         part = result.with_name(f".{result.name}")
         shutil.rmtree(part, ignore_errors=True)
         run(["cp", "-al", kernel, part], "copying a kernel")
-        (part / "bzImage").unlink()
-        shutil.copy2(build / "arch/x86/boot/bzImage", part / "bzImage")
+        (part / "image").unlink()
+        shutil.copy2(build / architecture.image_path, part / "image")
         part.rename(result)
     return result
 
@@ -509,7 +534,11 @@ def build_samples(kernel: Path) -> Path:
         with (MODULE / f"{directory.name}.log").open("w") as log:
             for sample in sorted(path.parent for path in directory.glob("*/Kbuild")):
                 arguments: Words = ["-C", kernel / "headers", f"M={sample}"]
-                arguments += [f"VMSCAN_POLICY={REPO}", "modules"]
+                arguments += [
+                    f"VMSCAN_POLICY={REPO}",
+                    "modules",
+                    *kernel_architecture(kernel).words,
+                ]
                 make(arguments, log, f"building the sample {sample.name}", None)
     return directory
 
@@ -540,6 +569,7 @@ def build_module(kernel: Path, *edits: Edit) -> Path:
         for edit in edits:
             edit.apply(directory)
         arguments: Words = ["-C", kernel / "headers", f"M={directory}", f"-j{os.cpu_count()}"]
+        arguments += kernel_architecture(kernel).words
         with (MODULE / f"{directory.name}.log").open("w") as log:
             make([*arguments, "modules"], log, f"building the module for {release}", None)
         for line in Path(log.name).read_text().splitlines():

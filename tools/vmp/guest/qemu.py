@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmp.common import CACHE, Failure, run
+from vmp.guest.foreign import inside, make_root
+from vmp.guest.kernel import kernel_architecture
 
 MAX_COMMAND_LINE = 2047
 # Writable copies in memory; all else of the host but the current directory is read-only.
@@ -21,17 +23,6 @@ KERNEL_OPTIONS = (
     # An emulated CPU may get little of a busy host.
     "watchdog_thresh=60",  # the most there is: a soft lockup is reported after twice that
     "rcupdate.rcu_cpu_stall_timeout=120",
-    # QEMU keeps translated code by page and address. With addresses that are random, a page of
-    # the C library has so much of it in the end that to write to the page, once it is used for
-    # something else, takes minutes: each store walks all that. Byte by byte (ERMS) eight times
-    # that often.
-    "norandmaps",
-    "clearcpuid=erms",
-    # QEMU 7.2's emulation can crash, or let the guest crash, when one CPU sets up PCI
-    # devices or patches code while others run: the others join after that.
-    "maxcpus=1",
-    "noreplace-smp",
-    "lpj=16000000",  # a CPU that joins would measure it, slowly; enough for 4 GHz
 )
 
 
@@ -97,7 +88,8 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     if not virtme.exists():
         raise Failure(f"{virtme} is missing: run tools/setup")
     release = (kernel / "release").read_text().strip()
-    command = [str(virtme), "--dry-run", "--show-command", "--kimg", str(kernel / "bzImage")]
+    architecture = kernel_architecture(kernel)
+    command = [str(virtme), "--dry-run", "--show-command", "--kimg", str(kernel / "image")]
     command += ["--mods", "none", "--cpus", str(machine.cpus), "--memory", machine.memory]
     command += ["--force-9p", "--disable-microvm", "--script-sh", f"sh '{directory}/script'"]
     command += [] if kvm_usable() else ["--disable-kvm"]
@@ -105,10 +97,16 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     for overlay in OVERLAYS:
         if Path(overlay).is_dir() and Path(overlay) != here:
             command += ["--overlay-rwdir", overlay]
-    if here != Path("/"):
-        command += ["--rwdir", str(here)]
-    command += ["--rwdir", str(directory)]
-    options = [*KERNEL_OPTIONS, f"virtme_link_mods={kernel}/modules/lib/modules/{release}"]
+    wrapped: list[str] = []
+    if not architecture.native:
+        root = make_root(architecture)
+        command += ["--arch", architecture.machine, "--root", str(root)]
+        wrapped = inside(root)
+    # At the same places in the guest, whatever its root is.
+    command += [f"--rwdir={here}={here}"] if here != Path("/") else []
+    command += [f"--rwdir={directory}={directory}"]
+    options = [*KERNEL_OPTIONS, *architecture.options]
+    options += [f"virtme_link_mods={kernel}/modules/lib/modules/{release}"]
     for option in options:
         command += ["--kopt", option]
     # virtme-ng's own channels, each to a place of its own.
@@ -129,11 +127,13 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     if machine.nodes > 1:
         command += numa_options(machine.nodes, machine.cpus, machine.memory)
     environment = os.environ | {"TMPDIR": str(directory)}
-    shown = run(command, "preparing the guest", env=environment)
+    shown = run([*wrapped, *command], "preparing the guest", env=environment)
     qemu = shlex.split(shown.splitlines()[-1])
+    if not architecture.native:
+        qemu[1:1] = architecture.emulated
     if len(qemu[qemu.index("-append") + 1]) > MAX_COMMAND_LINE:
         raise Failure(f"the paths of {CACHE} and {here} are too long for a kernel command line")
-    return qemu
+    return wrapped + qemu
 
 
 @dataclass

@@ -5,16 +5,21 @@ A series is looked up in the machine's own apt lists and in lists of our own, wh
 suites that a stable machine has no need of; the system's apt stays as it is.
 """
 
+import argparse
 import functools
 import os
 import re
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from vmp.common import CACHE, Failure, Words, locked, run
+from vmp.common import CACHE, Failure, Usage, Words, locked, run
+from vmp.guest import architecture
+from vmp.guest.architecture import Architecture
 from vmp.guest.hooks import FIRST, order, series_names
 
 DEFAULT = "6.12"
@@ -31,15 +36,36 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 @dataclass(frozen=True)
 class Version:
-    """A point release (6.12.117) and the Debian version of its source package."""
+    """A point release (6.12.117), the Debian version of its source, and what it is built for."""
 
     point: str
     package: str
+    architecture: Architecture = field(default_factory=architecture.own)
 
     @property
     def series(self) -> str:
         """Return the series, as in 6.12."""
         return self.point.rpartition(".")[0]
+
+    @property
+    def other(self) -> str:
+        """Return what names end with where it is not built for this machine's architecture."""
+        return "" if self.architecture.native else f":{self.architecture.name}"
+
+    @property
+    def label(self) -> str:
+        """Return what find_version() knows the release by."""
+        return f"{self.point}{self.other}"
+
+    @property
+    def exact(self) -> str:
+        """Return what find_version() knows it by, and no other package of the release."""
+        return f"{self.package}{self.other}"
+
+    @property
+    def builds(self) -> str:
+        """Return the name of the directory that its builds are in."""
+        return self.exact.replace(":", "-")
 
     @property
     def name(self) -> str:
@@ -324,16 +350,41 @@ def newest(series: str) -> Version:
     return version
 
 
-def asked(given: str | None, default: str = DEFAULT) -> str:
-    """Return the kernel that a command line asks for: --kernel, or what the user's shell names."""
-    return given or os.environ.get(NAMED) or default
+def add_kernel(add: Callable[..., Any], more: str = "") -> None:
+    """Have a command take --kernel, whose help ends with `more`, and --arch."""
+    add("--kernel", metavar="V", help=f"{KERNEL_HELP}{more}")
+    add("--arch", choices=architecture.GUESTS, help="its architecture (default: this machine's)")
+
+
+def asked(args: argparse.Namespace, default: str = DEFAULT) -> str:
+    """Return the kernel that a command line asks for: --kernel, or what the user's shell names.
+
+    That may be the architecture alone, behind a colon.
+    """
+    name: str = args.kernel or os.environ.get(NAMED) or default
+    if name.startswith(":"):
+        name = f"{default}{name}"
+    if not args.arch:
+        return name
+    if "/" in name or ":" in name:
+        raise Usage(f"--kernel {name} says what its architecture is: leave --arch out")
+    return f"{name}:{args.arch}"
 
 
 def find_version(name: str, hooked: bool = True) -> Version:
     """Return a version by its name: a series (its newest), a point release, a Debian version.
 
-    Raises Failure if it is to be `hooked` and there are no hooks for it.
+    Behind a colon the name has another architecture than this machine's. Raises Failure if it is
+    to be `hooked` and there are no hooks for it.
     """
+    name, colon, other = name.partition(":")
+    if colon:
+        if other not in architecture.GUESTS:
+            raise Failure(
+                f"there is no guest of the architecture '{other}': choose "
+                f"{' or '.join(architecture.GUESTS)}"
+            )
+        return replace(find_version(name, hooked), architecture=architecture.ALL[other])
     known = series_names()
     found = re.match(r"(\d+\.\d+)($|\.\d)", name)
     if not found or (hooked and found[1] not in known):

@@ -4,14 +4,16 @@
 import subprocess
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, locked, run
+from vmp.common import CACHE, REPO
+from vmp.guest.architecture import Architecture
 from vmp.guest.kernel import source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
 from vmp.guest.sources import Version
+from vmp.programs import compile_programs
 
 VM = REPO / "tools" / "vm"
 GUEST = REPO / "tools" / "tests" / "guest"
-PROGRAMS = CACHE / "tests"
+PROGRAMS = CACHE / "tests"  # for each machine, a directory
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 # The guest ends a test that hangs, by a clock of its own; these are for a guest that has died. It
 # says each minute that it lives, and a minute is longer where the machine is busy.
@@ -48,12 +50,15 @@ def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
     return done.returncode, log.read_text(errors="replace")
 
 
+def programs_of(architecture: Architecture) -> Path:
+    """Return where the programs of the guest tests are, compiled for an architecture."""
+    return PROGRAMS / architecture.machine
+
+
 def prepare(version: Version) -> None:
     """Compile the programs of the guest tests, some of them a release's own."""
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    tree = source(version)
-    with locked(PROGRAMS / ".lock"):
-        run(["make", "-C", GUEST, f"OUT={PROGRAMS}", f"SOURCE={tree}"], "compiling the guest tests")
+    tree = f"SOURCE={source(version)}"
+    compile_programs(GUEST, PROGRAMS, version.architecture.machine, "the guest tests", tree)
 
 
 def tail(text: str) -> str:

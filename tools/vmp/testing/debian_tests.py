@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Failure
 from vmp.guest import bpf
 from vmp.guest.debian import Installation, copy_checkout, inside, install, run_script
@@ -17,6 +16,7 @@ from vmp.guest.qemu import Machine
 from vmp.guest.sources import find_version
 from vmp.guest.suite import prepare
 from vmp.livepatch.image import extract, list_symbols, read_notes
+from vmp.programs import compile_workloads
 from vmp.testing import livepatch_tests
 from vmp.testing.results import Report
 
@@ -144,5 +144,5 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
         measure_cost(report, name, machine, files)
         if name == GUEST_TESTS:
             prepare(find_version(kernel))
-            build_programs()
+            compile_workloads()
             livepatch_tests.run_all(report, name, machine, files | build_faults(machine))

@@ -6,7 +6,6 @@ import subprocess
 import time
 from pathlib import Path
 
-from vmp.ab.workloads import build_programs
 from vmp.common import OUT, Failure, Words, run
 from vmp.guest.bpf import build_test_programs
 from vmp.guest.kernel import (
@@ -14,6 +13,7 @@ from vmp.guest.kernel import (
     build_kernel,
     build_module,
     build_samples,
+    kernel_architecture,
     kernel_inputs,
     kernel_version,
     source,
@@ -24,12 +24,13 @@ from vmp.guest.suite import (
     GUEST,
     GUESTS,
     PATIENCE,
-    PROGRAMS,
     prepare,
+    programs_of,
     tail,
     vm,
     vm_once,
 )
+from vmp.programs import compile_workloads
 from vmp.testing.faults import NEEDED
 from vmp.testing.results import Report
 
@@ -100,7 +101,8 @@ def settings(kernel: Path, label: str, tests: list[str], full: bool, *edits: Edi
 
     The faulty modules that they need have the `edits`, too.
     """
-    words = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_KUNIT_LOG={OUT}/test-kunit-{label}"]
+    programs = programs_of(kernel_architecture(kernel))
+    words = [f"VMP_TEST_BIN={programs}", f"VMP_KUNIT_LOG={OUT}/test-kunit-{label}"]
     words += ["VMP_FULL=1"] if full else []
     variant = kernel_inputs(kernel)["variant"]
     words += [f"VMP_SCALE={DEBUG_SCALE}"] if variant.endswith("debug") else []
@@ -118,8 +120,9 @@ def guest_suite(
     Another guest goes on after a test that fails, or that ends the guest. So it does where QEMU
     has lost the guest, at the test that had not ended.
     """
-    prepare(kernel_version(kernel))
-    build_programs()  # a guest would be slow at it
+    version = kernel_version(kernel)
+    prepare(version)
+    compile_workloads(version.architecture.machine)  # a guest would be slow at it
     words = ["VMP_STOP=1", *settings(kernel, label, tests, full)]
     for test in KUNIT:
         kunit_log(label, test).unlink(missing_ok=True)

@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path
 
 from vmp.common import OUT, REPO, Failure
+from vmp.guest.architecture import own
 from vmp.guest.debian import Installation, console, run_script
 from vmp.guest.log import find_splat, read_log
 from vmp.guest.qemu import Machine
-from vmp.guest.suite import PROGRAMS
+from vmp.guest.suite import programs_of
 from vmp.testing.guest_tests import names, report_results
 from vmp.testing.results import Report
 
@@ -86,7 +87,7 @@ def run_on(
     with tempfile.TemporaryDirectory(dir=OUT) as name:
         listed = Path(name) / "tests"
         listed.write_text(" ".join(tests))
-        more = {**files, "programs": PROGRAMS, "tests": listed}
+        more = {**files, "programs": programs_of(own()), "tests": listed}
         try:
             run_script(machine, SCRIPTS / "guest.sh", log, TIMEOUT, more, on)
         except Failure as reason:

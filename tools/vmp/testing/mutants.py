@@ -6,7 +6,6 @@ import time
 import tomllib
 from dataclasses import dataclass
 
-from vmp.ab.workloads import build_programs
 from vmp.common import OUT, REPO, Failure, Words
 from vmp.guest.command import SPLAT
 from vmp.guest.hooks import hook_patches
@@ -15,6 +14,7 @@ from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.offered import policies
 from vmp.guest.sources import find_version
 from vmp.guest.suite import GUEST, PATIENCE, prepare, vm
+from vmp.programs import compile_workloads
 from vmp.testing.guest_tests import KUNIT, judge_kunit, kunit_log, names, settings
 from vmp.testing.results import Report
 
@@ -88,7 +88,7 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Check that each mutant is caught, and print the table."""
     version = find_version(kernel)
     prepare(version)
-    build_programs()
+    compile_workloads(version.architecture.machine)
     offered = policies("--kernel", kernel)
     patches = "".join(patch.read_text() for patch in hook_patches(version.series))
     rows = []

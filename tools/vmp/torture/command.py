@@ -12,8 +12,8 @@ from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
 from vmp.guest.bpf import SAMPLES, build_programs
 from vmp.guest.kernel import build_kernel, build_samples, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
-from vmp.guest.sources import KERNEL_HELP, asked
-from vmp.guest.suite import GUEST, GUESTS, PATIENCE, PROGRAMS, prepare, tail, vm_once
+from vmp.guest.sources import add_kernel, asked
+from vmp.guest.suite import GUEST, GUESTS, PATIENCE, prepare, programs_of, tail, vm_once
 from vmp.torture.actions import ACTIONS
 from vmp.torture.options import add_actions, chosen, options
 from vmp.torture.reduce import reduce
@@ -36,7 +36,7 @@ def arguments(parser: Parser) -> None:
     add("--list", action="store_true", help="print the actions and what they do, and exit")
     add("--reduce", action="store_true",
         help="when it fails, look for the shortest list of actions that still fails")  # fmt: skip
-    add("--kernel", metavar="V", help=KERNEL_HELP)
+    add_kernel(add)
     kernels = parser.add_mutually_exclusive_group()
     kernels.add_argument("--debug", dest="variant", action="store_const", const="debug",
         default="plain", help="use the kernel with sanitizers and lock checking")  # fmt: skip
@@ -65,14 +65,16 @@ def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> s
 
 def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: str) -> Run:
     """Run in a guest, and for what is left in another where QEMU has lost one."""
-    prepare(kernel_version(kernel))
+    version = kernel_version(kernel)
+    prepare(version)
+    tests = programs_of(version.architecture)
     samples = build_samples(kernel)
     programs = build_programs(kernel, SAMPLES) if args.variant == "bpf-debug" else None
     left = args.for_
     for number in range(1, GUESTS + 1):
         log = OUT / f"torture-{name}-{number}.log"
         limit = int(3 * left + 1800)
-        environment = [f"VMP_TEST_BIN={PROGRAMS}", f"VMP_SAMPLES={samples}", f"VMP_LIMIT={limit}",
+        environment = [f"VMP_TEST_BIN={tests}", f"VMP_SAMPLES={samples}", f"VMP_LIMIT={limit}",
                        f"VMP_TORTURE={words_for(args, actions, left)}"]  # fmt: skip
         environment += [f"VMP_BPF={programs}"] if programs else []
         words: Words = ["--kernel", kernel, "--numa", args.numa,
@@ -120,7 +122,7 @@ def torture(args: argparse.Namespace) -> int:
         for name, action in ACTIONS.items():
             print(f"{name:{width}}  {action.run.__doc__ if action.run else OPERATION}")
         return 0
-    kernel = build_kernel(asked(args.kernel), args.variant)
+    kernel = build_kernel(asked(args), args.variant)
     OUT.mkdir(exist_ok=True)
     print(f"torture: seed {args.seed}: {args.for_:.0f} s, then a look at what is left", flush=True)
     found = in_guests(args, kernel, actions, str(args.seed))
