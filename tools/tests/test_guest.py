@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from vmp.common import REPO, Words
 from vmp.guest import qemu
+from vmp.guest.foreign import inside
 from vmp.guest.log import find_splat, stale_breakpoint
 
 
@@ -83,11 +84,19 @@ def test_a_foreign_guest_has_programs_of_its_own(
 ) -> None:
     (kernel / "inputs.json").write_text('{"architecture": "arm64"}')
     monkeypatch.setattr(qemu, "make_root", lambda architecture: kernel / architecture.name)
+    monkeypatch.setattr(qemu, "inside", lambda root: ["env", f"ROOT={root}"])
     words = qemu.qemu_command(qemu.Machine(4, "2G"), kernel, kernel, kernel / "log")
+    assert words[:2] == ["env", f"ROOT={kernel / 'arm64'}"]
     assert words[words.index("-cpu") + 1].startswith("max")
     options = shlex.split((kernel / "asked").read_text())
     assert options[options.index("--root") + 1] == str(kernel / "arm64")
     assert options[options.index("--arch") + 1] == "aarch64"
     # What the guest sees is where it is on this machine.
-    assert {f"--rodir={place}={place}" for place in (REPO, kernel)} <= set(options)
     assert f"--rwdir={kernel}={kernel}" in options
+
+
+def test_the_root_of_a_foreign_guest_shows_the_checkout(tmp_path: Path) -> None:
+    words = inside(tmp_path)
+    assert words[:2] == ["unshare", "--mount"]
+    assert f"mount --bind {REPO} {tmp_path}{REPO} && " in words[4]
+    assert Path(f"{tmp_path}{REPO}").is_dir()

@@ -146,7 +146,7 @@ def test_a_run_without_a_console_leaves_its_files(
     monkeypatch.setattr(command, "prepare", lambda *_: ["true"])
     monkeypatch.setattr(command, "measure", measured)
     with pytest.raises(Failure, match="it broke") if ended else nullcontext():
-        command.run(argparse.Namespace(all=False, kernel=None))
+        command.run(argparse.Namespace(all=False, kernel=None, arch=None))
     assert {path.name for path in tmp_path.glob("demo-*/*")} == {
         command.RESULT,
         command.PAGE,

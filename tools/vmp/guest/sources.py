@@ -371,6 +371,17 @@ def asked(args: argparse.Namespace, default: str = DEFAULT) -> str:
     return f"{name}:{args.arch}"
 
 
+def architecture_of(name: str) -> architecture.Architecture:
+    """Return the architecture that a kernel's name says, behind a colon, or this machine's."""
+    _, colon, other = name.partition(":")
+    if not colon:
+        return architecture.own()
+    if other not in architecture.GUESTS:
+        choices = " or ".join(architecture.GUESTS)
+        raise Failure(f"there is no guest of the architecture '{other}': choose {choices}")
+    return architecture.ALL[other]
+
+
 def find_version(name: str, hooked: bool = True) -> Version:
     """Return a version by its name: a series (its newest), a point release, a Debian version.
 
@@ -379,12 +390,8 @@ def find_version(name: str, hooked: bool = True) -> Version:
     """
     name, colon, other = name.partition(":")
     if colon:
-        if other not in architecture.GUESTS:
-            raise Failure(
-                f"there is no guest of the architecture '{other}': choose "
-                f"{' or '.join(architecture.GUESTS)}"
-            )
-        return replace(find_version(name, hooked), architecture=architecture.ALL[other])
+        chosen = architecture_of(f":{other}")
+        return replace(find_version(name, hooked), architecture=chosen)
     known = series_names()
     found = re.match(r"(\d+\.\d+)($|\.\d)", name)
     if not found or (hooked and found[1] not in known):
