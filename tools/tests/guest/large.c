@@ -710,6 +710,8 @@ int main(int argc, char **argv)
 			puts(cases[i].name);
 		return 0;
 	}
+	/* With a wrong swap entry a page never comes back: its fault is taken again and again. */
+	alarm(180);
 	file_name = argv[2];
 	for (i = 0; i < NR_CASES; i++)
 		if (!strcmp(argv[1], cases[i].name))
