@@ -38,7 +38,8 @@ int vmp_observe_set(unsigned int on)
 	if (on && !observing) {
 		err = vmp_start_observing();
 		if (err)
-			pr_err_ratelimited("flush/observe can't probe " VMP_OBSERVED ": error %d\n", err);
+			pr_err_ratelimited("flush/observe can't probe %s: error %d\n",
+					   VMP_OBSERVED, err);
 		else
 			observing = true;
 	} else if (!on && observing) {
