@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
+from vmp.guest.bootstrap import bootstrap
 from vmp.guest.qemu import Machine, bare_command, disk_options, numa_options
-from vmp.guest.sources import KEYRING, say, suite_lines
+from vmp.guest.sources import say
 
 DEBIAN = CACHE / "debian"
 DISK_SIZE, RESULT_SIZE = "6G", 64 << 20
@@ -92,13 +93,9 @@ def make_tree(name: str, suite: str, *packages: str) -> Path:
             part = DEBIAN / f".{name}"
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)
-            (part / "sources").write_text("\n".join(suite_lines(suite)) + "\n")
             (part / "packages").write_text(chosen)
-            # What it mounts in the tree is gone with it, even if it is killed.
-            words: Words = ["unshare", "--mount", "mmdebstrap", "--variant=minbase"]
-            words += [f"--include={chosen}"]
-            words += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--keyring={KEYRING}"]
-            run([*words, *customize(), suite, part / "tree", part / "sources"], f"making {name}")
+            options = ["--variant=minbase", f"--include={chosen}", *customize()]
+            bootstrap(suite, part / "tree", f"making {name}", *options, lists=part / "sources")
             make_disk(part)
             part.rename(place)
     return place

@@ -6,9 +6,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, Words, locked, run
+from vmp.common import CACHE, REPO, Failure, Words, locked
 from vmp.guest.architecture import Architecture
-from vmp.guest.sources import KEYRING, say, suite_lines
+from vmp.guest.bootstrap import bootstrap
+from vmp.guest.sources import say
 
 SUITE = "bookworm"
 MERGED = "/usr/share/mmdebstrap/hooks/merged-usr"  # bin is a link to usr/bin
@@ -43,13 +44,11 @@ def make_root(architecture: Architecture) -> Path:
         say(f"unpacking programs of {architecture.name} for the guest")
         known.unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
-        sources = root.with_suffix(".list")
-        sources.write_text("\n".join(suite_lines(SUITE)) + "\n")
-        words: Words = ["unshare", "--mount", "mmdebstrap", "--variant=extract"]
-        words += [f"--architectures={architecture.name}", f"--include={','.join(PACKAGES)}"]
-        words += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--keyring={KEYRING}"]
-        words += [f"--hook-dir={MERGED}", *(f"--extract-hook={hook}" for hook in MADE)]
-        run([*words, SUITE, root, sources], f"unpacking programs of {architecture.name}")
+        options = ["--variant=extract", f"--architectures={architecture.name}"]
+        options += [f"--include={','.join(PACKAGES)}", f"--hook-dir={MERGED}"]
+        options += [f"--extract-hook={hook}" for hook in MADE]
+        what = f"unpacking programs of {architecture.name}"
+        bootstrap(SUITE, root, what, *options, lists=root.with_suffix(".list"))
         known.write_text(chosen)
     return root
 

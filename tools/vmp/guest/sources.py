@@ -371,7 +371,7 @@ def asked(args: argparse.Namespace, default: str = DEFAULT) -> str:
     return f"{name}:{args.arch}"
 
 
-def architecture_of(name: str) -> architecture.Architecture:
+def architecture_of(name: str) -> Architecture:
     """Return the architecture that a kernel's name says, behind a colon, or this machine's."""
     _, colon, other = name.partition(":")
     if not colon:

@@ -5,10 +5,10 @@ import resource
 import shutil
 from pathlib import Path
 
-from vmp.common import OUT, Failure, Words, run
+from vmp.common import OUT, Failure, run
 from vmp.demo.command import PAGE, RESULT, VERDICT
+from vmp.guest.bootstrap import bootstrap
 from vmp.guest.debian import DEBIAN, copy_checkout, entered
-from vmp.guest.sources import KEYRING
 from vmp.result.file import load_run
 from vmp.testing.results import Report
 from vmp.testing.terminal import record, said, when
@@ -24,9 +24,7 @@ def bare(name: str, suite: str) -> Path:
     """Return a tree of a suite with nothing but apt and what that needs, and the checkout."""
     tree = DEBIAN / name
     shutil.rmtree(tree, ignore_errors=True)
-    words: Words = ["unshare", "--mount", "mmdebstrap", "--variant=minbase"]
-    words += ['--aptopt=Acquire::Check-Valid-Until "false"', f"--keyring={KEYRING}"]
-    run([*words, suite, tree], f"making {name}")
+    bootstrap(suite, tree, f"making {name}", "--variant=minbase")
     copy_checkout(tree / PLACE)
     return tree
 
