@@ -30,12 +30,13 @@ mkswap "$loop" >/dev/null
 swapon "$loop"
 memcg_new 32M
 
-# in_io: does a process of the memcg wait for that in reclaim?
+# in_io: does a process of the memcg wait for that in reclaim? For a request, or until fewer are
+# written back.
 in_io() {
 	local pid
 
 	while read -r pid; do
-		[[ $(<"/proc/$pid/stack") != *blk_mq_get_tag*shrink_folio_list* ]] || return 0
+		[[ $(<"/proc/$pid/stack") != *blk_mq_submit_bio*shrink_folio_list* ]] || return 0
 	done <"$VMP_MEMCG/cgroup.procs"
 	return 1
 }
