@@ -64,7 +64,7 @@ def test_an_edit(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "just two"
 
 
-GROUPS = ("plain", "numa", "slow", "debug", "bpf", "full")
+GROUPS = ("plain", "numa", "demote", "slow", "debug", "bpf", "full")
 EDITS: list[Edit] = [mutant for mutant in mutants.MUTANTS if not mutant.in_kernel]
 EDITS += FAULTS.values()
 
@@ -75,7 +75,7 @@ def test_faulty_builds_have_their_place_in_the_module(edit: Edit) -> None:
 
 
 def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
-    plain = {*names("plain"), *names("slow"), *names("numa")}
+    plain = {name for group in ("plain", "slow", "numa", "demote") for name in names(group)}
     debug = set(names("debug"))
     for mutant in mutants.MUTANTS:
         tests = {"debug": debug, "plain": plain | debug, "bpf": set(names("bpf"))}[mutant.variant]

@@ -79,6 +79,21 @@ def test_clocks_count_instructions_where_that_is_asked_for(kernel: Path) -> None
         assert "virtio-blk-pci,drive=disk0" in words
 
 
+def test_the_last_node_can_be_of_slow_memory(kernel: Path) -> None:
+    machine = qemu.Machine(4, "3G", nodes=3, slow_node=True)
+    words = qemu.qemu_command(machine, kernel, kernel, kernel / "log")
+    nodes = [word for word in words if word.startswith("node,")]
+    assert [node.partition(",memdev=")[2] for node in nodes] == [
+        "node0,cpus=0-1",
+        "node1,cpus=2-3",
+        "node2,initiator=0",
+    ]
+    # Each node with CPUs knows the way to each node, itself included.
+    ways = [word for word in words if word.startswith("hmat-lb,")]
+    assert len(ways) == 2 * 2 * 3
+    assert {way.rpartition("latency=")[2] for way in ways if ",target=2," in way} >= {"100"}
+
+
 def test_a_foreign_guest_has_programs_of_its_own(
     kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ class Architecture:
     emulator: str = ""
     emulated: tuple[str, ...] = ()  # the emulator's options: machine and processor
     options: tuple[str, ...] = ()  # the kernel's, in a guest
+    hmat: bool = False  # a table of ACPI tells a guest's kernel how fast memory is
 
     @property
     def native(self) -> bool:
@@ -61,6 +62,7 @@ AMD64 = Architecture(
         "noreplace-smp",
         "lpj=16000000",  # a CPU that joins would measure it, slowly; enough for 4 GHz
     ),
+    hmat=True,
 )  # fmt: skip
 ARM64 = Architecture(
     "arm64", "aarch64", "arm64", "Image", "qemu-system-aarch64",

@@ -32,7 +32,7 @@ from vmp.guest.log import (
     stale_breakpoint,
 )
 from vmp.guest.qemu import Machine, qemu_command, run_guest
-from vmp.guest.sources import add_kernel, asked
+from vmp.guest.sources import add_kernel, architecture_of, asked
 from vmp.programs import compile_workloads
 
 NO_GUEST = 125
@@ -53,6 +53,8 @@ def options(parser: Parser) -> None:
     add("--cpus", type=int, default=4, metavar="N", help="virtual CPUs (default: 4)")
     add("--numa", type=int, default=1, metavar="N",
         help="nodes that share CPUs and memory evenly (default: 1)")  # fmt: skip
+    add("--slow-node", action="store_true",
+        help="the last node has no CPU, and slow memory: to it reclaim can demote")  # fmt: skip
     add("--memory", default="2G", metavar="SIZE", help="memory, as in 2G (default) or 512M")
     add("--disk", metavar="SIZE[:IOPS]", action="append", default=[],
         help="an empty disk /dev/vda, with a limit of requests/s; again: /dev/vdb")  # fmt: skip
@@ -73,6 +75,8 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage(f"--cpus {arguments.cpus}: give 1 to {MAX_CPUS}")
     if not 1 <= arguments.numa <= arguments.cpus:
         raise Usage(f"--numa {arguments.numa}: give 1 to the number of CPUs, {arguments.cpus}")
+    if arguments.slow_node and arguments.numa < 2:
+        raise Usage("--slow-node: give 2 nodes at least, as in --numa 2")
     if not re.fullmatch(r"[1-9]\d*[MG]", arguments.memory):
         raise Usage(f"--memory '{arguments.memory}': give a number with M or G, as in 512M")
     for disk in arguments.disk:
@@ -114,6 +118,7 @@ def attempt(
             arguments.cpus,
             arguments.memory,
             arguments.numa,
+            arguments.slow_node,
             tuple(arguments.disk),
             arguments.icount,
         )
@@ -145,11 +150,14 @@ def attempt(
 def run(arguments: argparse.Namespace) -> int:
     """Build what is missing, then run the command."""
     check(arguments)
-    kernel = find_kernel(asked(arguments), "debug" if arguments.debug else None)
+    name = asked(arguments)
+    architecture = kernel_architecture(Path(name)) if "/" in name else architecture_of(name)
+    if arguments.slow_node and not architecture.hmat:
+        raise Usage(f"--slow-node: guests of {architecture.name} have none, those of amd64 do")
+    kernel = find_kernel(name, "debug" if arguments.debug else None)
     module = arguments.module and arguments.module.resolve()
     if not module and not arguments.no_load:
         module = build_module(kernel)
-    architecture = kernel_architecture(kernel)
     if not architecture.native:
         compile_workloads(architecture.machine)  # it has no compiler
     OUT.mkdir(exist_ok=True)

@@ -197,5 +197,5 @@ def boot(
         *options, device = disk_options(disk, job.parent / f"disk{number}")
         command += [*options, f"{device},addr={0x1E + number:#x}"]  # behind the others
     if hardware.nodes > 1:
-        command += numa_options(hardware.nodes, hardware.cpus, hardware.memory)
+        command += numa_options(hardware)
     run(["timeout", str(timeout), "setpriv", "--pdeathsig", "KILL", *command], "the guest")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """QEMU: the command that starts a guest, and running it with the guest's streams copied to ours."""
 
+import itertools
 import os
 import re
 import shlex
@@ -33,6 +34,7 @@ class Machine:
     cpus: int
     memory: str  # as in 2G
     nodes: int = 1
+    slow_node: bool = False  # the last node has no CPU, and slow memory
     disks: tuple[str, ...] = ()  # each SIZE[:IOPS]
     icount: bool = False  # its clocks count instructions
 
@@ -53,17 +55,34 @@ def disk_options(disk: str, image: Path) -> list[str]:
     return ["-drive", drive + limit, "-device", f"virtio-blk-pci,drive={image.name}"]
 
 
-def numa_options(nodes: int, cpus: int, memory: str) -> list[str]:
-    """Return QEMU's options for `nodes` nodes, each with its share of the CPUs and the memory."""
-    kib = int(memory[:-1]) * {"M": 1 << 10, "G": 1 << 20}[memory[-1]]
+def numa_options(machine: Machine) -> list[str]:
+    """Return QEMU's options for the nodes of a machine, each with its share of the memory.
+
+    Each has its share of the CPUs, too, but a slow one.
+    """
+    nodes, cpus = machine.nodes, machine.cpus
+    kib = int(machine.memory[:-1]) * {"M": 1 << 10, "G": 1 << 20}[machine.memory[-1]]
     each = kib // nodes // 4 * 4  # A node's size has to be a multiple of 4 KiB.
-    options = []
+    fast = nodes - machine.slow_node
+    options = ["-machine", "hmat=on"] if machine.slow_node else []
     for node in range(nodes):
         last = node == nodes - 1
         share = kib - each * node if last else each
-        first, end = cpus * node // nodes, cpus * (node + 1) // nodes
+        first, end = cpus * node // fast, cpus * (node + 1) // fast
+        what = f"cpus={first}-{end - 1}" if node < fast else "initiator=0"
         options += ["-object", f"memory-backend-ram,id=node{node},size={share}K"]
-        options += ["-numa", f"node,nodeid={node},memdev=node{node},cpus={first}-{end - 1}"]
+        options += ["-numa", f"node,nodeid={node},memdev=node{node},{what}"]
+    return options + (distances(fast, nodes) if machine.slow_node else [])
+
+
+def distances(fast: int, nodes: int) -> list[str]:
+    """Return QEMU's options that tell the kernel of slow memory, on the nodes from `fast` on."""
+    options = []
+    for initiator, target in itertools.product(range(fast), range(nodes)):
+        path = f"hmat-lb,initiator={initiator},target={target},hierarchy=memory"
+        latency, bandwidth = (10, "10G") if target < fast else (100, "1G")
+        options += ["-numa", f"{path},data-type=access-latency,latency={latency}"]
+        options += ["-numa", f"{path},data-type=access-bandwidth,bandwidth={bandwidth}"]
     return options
 
 
@@ -125,7 +144,7 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     for number, disk in enumerate(machine.disks):
         command += disk_options(disk, directory / f"disk{number}")
     if machine.nodes > 1:
-        command += numa_options(machine.nodes, machine.cpus, machine.memory)
+        command += numa_options(machine)
     environment = os.environ | {"TMPDIR": str(directory)}
     shown = run([*wrapped, *command], "preparing the guest", env=environment)
     qemu = shlex.split(shown.splitlines()[-1])

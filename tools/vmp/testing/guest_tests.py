@@ -38,7 +38,12 @@ STARTED = "KTAP version 1"  # what tests/guest/run says first
 KTAP = re.compile(r"^(not )?ok \d+ - (.*)$")
 KUNIT = ("kunit", "kunit-slow")  # tests whose KUnit cases are judged on the host
 SAMPLED = {"plugins", "torture"}  # tests that load modules of tools/samples
-NODES = (2, 4)
+# Guests of several nodes: a group of tests that needs them, and options of tools/vm.
+SEVERAL = {
+    "2 nodes": ("numa", "--numa", "2"),
+    "4 nodes": ("numa", "--numa", "4"),
+    "slow node": ("demote", "--numa", "2", "--slow-node"),
+}
 
 
 def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
@@ -171,11 +176,14 @@ def run_slow(report: Report, full: bool, kernel: str) -> None:
 def run_plain(report: Report, full: bool, kernel: str) -> None:
     """Run KUnit and the other guest tests on the plain kernel, also with several nodes."""
     built = build_kernel(kernel, "plain")
-    other = {*names("slow"), *names("numa")}
+    other = {name for group in ("slow", "numa", "demote") for name in names(group)}
     tests = [name for name in names("all") if name not in other] if full else names("plain")
     guest_suite(report, "plain", built, tests, full)
-    for nodes in NODES:
-        guest_suite(report, f"{nodes} nodes", built, names("numa"), full, "--numa", str(nodes))
+    for label, (group, *options) in SEVERAL.items():
+        if "--slow-node" in options and not kernel_architecture(built).hmat:
+            report.skip(label, "no table of this architecture tells the kernel of slow memory")
+            continue
+        guest_suite(report, label, built, names(group), full, *options)
 
 
 def run_debug(report: Report, full: bool, kernel: str) -> None:

@@ -15,7 +15,7 @@ from vmp.guest.offered import policies
 from vmp.guest.sources import find_version
 from vmp.guest.suite import GUEST, PATIENCE, prepare, vm
 from vmp.programs import compile_workloads
-from vmp.testing.guest_tests import KUNIT, judge_kunit, kunit_log, names, settings
+from vmp.testing.guest_tests import KUNIT, SEVERAL, judge_kunit, kunit_log, names, settings
 from vmp.testing.results import Report
 
 LIMIT = 400  # seconds of the guest tests' clock: a faulty build may hang its test
@@ -65,7 +65,8 @@ def caught_by(mutant: Mutant, name: str) -> str:
     words = [f"VMP_LIMIT={LIMIT}", *settings(kernel, "mutant", [mutant.test], False, *edits)]
     booted = build_edited_kernel(kernel, mutant) if mutant.in_kernel else kernel
     options: Words = ["--kernel", booted, "--module", module, "--disk", "2G:1000", *PATIENCE]
-    options += ["--numa", "2"] if mutant.test in names("numa") else []
+    several = [words for group, *words in SEVERAL.values() if mutant.test in names(group)]
+    options += several[0] if several else []
     said = kunit_log("mutant", mutant.test)
     said.unlink(missing_ok=True)
     log = OUT / f"test-mutant-{mutant.name}.log"
