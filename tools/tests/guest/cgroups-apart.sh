@@ -25,10 +25,13 @@ start() {
 }
 
 # events: lines of event, cgroup, settings, policy of what was traced; sleeps are told of the
-# sleeper, and switches of none.
+# sleeper, and switches of none. Stock's own batches are no decision.
 events() {
+	local own='^$'
+
+	! has_trait discard || own='^\(unmap\|young\)_folio .* stock$'
 	sed -nE 's/.* ([a-z_]+): policy=(.*) set=[0-9]+ cgroup=([0-9]+) nid=-?[0-9]+ settings=([0-9]+) .*/\1 \3 \4 \2/p' \
-		"$instance/trace" | grep -v -e '^throttle_' -e '^policy_switch' -e '^bypass' || true
+		"$instance/trace" | grep -v -e '^throttle_' -e '^policy_switch' -e '^bypass' -e "$own" || true
 }
 
 # decided DIR: sets count to what is counted there, at all points but throttle: these are sleeps.
