@@ -34,6 +34,7 @@ NUMBER = Form(lowest=1, highest=4096)
 NAMES = Form(("stock", "batch"))
 NOWHERE = place.Place(*(Path("/nonesuch"),) * 5, "")
 SEVERAL = Form(("lazyfree", "anon", "file"), several=True)
+ALONE = Form(("anon",), ("none", "anon"), several=True)
 STATES = Form(("armed", "off"), ("armed", "tripped", "off"))
 
 
@@ -218,6 +219,7 @@ def test_a_number_as_the_kernel_reads_it(text: str, number: int | None) -> None:
         (SEVERAL, b"none\n", "lazyfree anon file"),
         (SEVERAL, b"file,anon", "lazyfree [anon] [file]"), (SEVERAL, b"", None),
         (SEVERAL, b"file,", None), (SEVERAL, b"\xff", None),
+        (ALONE, b"none", "[none] anon"), (ALONE, b"anon", "none [anon]"), (ALONE, b"file", None),
         (STATES, b"off", "armed tripped [off]"), (STATES, b"tripped", None),
     ],
 )  # fmt: skip

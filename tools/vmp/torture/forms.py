@@ -76,9 +76,10 @@ class Form:
             fits = number is not None and self.lowest <= number <= self.highest
             return str(number) if fits else None
         wanted = text.split(",") if self.several else [text]
+        allowed = {*self.names}
         if self.several and text == "none":
-            wanted = []
-        if not set(wanted) <= set(self.names):
+            allowed = {"none"}  # which is shown where there is one name alone
+        if not set(wanted) <= allowed:
             return None
         return " ".join(f"[{name}]" if name in wanted else name for name in self.more or self.names)
 
