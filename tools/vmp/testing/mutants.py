@@ -5,8 +5,9 @@ import re
 import time
 import tomllib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from vmp.common import OUT, REPO, Failure, Words
+from vmp.common import OUT, REPO, Failure, Usage, Words
 from vmp.guest.command import SPLAT
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
@@ -85,15 +86,28 @@ def caught_by(mutant: Mutant, name: str) -> str:
     return ""
 
 
+def named(pattern: str) -> list[Mutant]:
+    """Return the mutants whose names a shell's pattern matches; raises Usage if none does."""
+    found = [mutant for mutant in MUTANTS if fnmatchcase(mutant.name, pattern)]
+    if not found:
+        raise Usage(f"no mutant is called '{pattern}': {FILE.relative_to(REPO)} has them all")
+    return found
+
+
 def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Check that each mutant is caught, and print the table."""
+    run_some(report, kernel, MUTANTS)
+
+
+def run_some(report: Report, kernel: str, mutants: list[Mutant]) -> None:
+    """Check that each of some mutants is caught, and print the table."""
     version = find_version(kernel)
     prepare(version)
     compile_workloads(version.architecture.machine)
     offered = policies("--kernel", kernel)
     patches = "".join(patch.read_text() for patch in hook_patches(version.series))
     rows = []
-    for mutant in MUTANTS:
+    for mutant in mutants:
         point = OF_POINT.get(mutant.path)
         if point and point not in offered:
             report.skip(f"mutant {mutant.name}", f"this kernel has no {point} point")
@@ -111,7 +125,7 @@ def run_all(report: Report, _full: bool, kernel: str) -> None:
             if not by:
                 raise Failure(f"it survives {mutant.test}")
         rows.append((mutant.name, by or "-", f"{time.monotonic() - start:.0f}"))
-    width = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    width = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     report.note(f"{'mutant':{width[0]}}  {'caught by':{width[1]}}  seconds")
     for name, by, seconds in rows:
         report.note(f"{name:{width[0]}}  {by:{width[1]}}  {seconds:>7}")
