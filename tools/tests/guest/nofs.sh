@@ -108,7 +108,8 @@ else
 	((status == 0)) || fail "it was to be completed"
 	((inside)) || fail "nobody has waited for the disk"
 fi
-# They may be killed: nothing slows them down.
+# They may be killed: nothing slows them down. It is no reason to go over to stock.
+echo off >"$POLICY/guard/state"
 run flusher "$io" python3 -c "$flusher"
 ((!inside)) || fail "a task slept that the disk may need"
 [[ ! ${1:-} ]] || above writeback waits 0 || fail "nobody was to wait"
