@@ -9,8 +9,8 @@ nodes=(/sys/devices/system/node/node[0-9]*)
 ((${#nodes[@]} > 1)) || skip "a second node"
 # MiB of each node's.
 size=24
-# Percent of all that is taken: a batch more or less, and the rest that fills up a request.
-slack=12
+# Percent of all that is taken, for the rest that fills up a request.
+slack=3
 
 # on_node N COMMAND...: with the memory of that node.
 on_node() {
@@ -40,7 +40,9 @@ shares() {
 	done
 	count_pages
 	before=("${pages[@]}")
-	# A little at a time, as for a task that allocates.
+	# A little at a time, as for a task that allocates. Reclaim begins with the node that it runs
+	# on, which has to be the same each time: if one gave more, the other would, too.
+	taskset -pc "$(<"${nodes[0]}/cpulist")" $$ >/dev/null
 	while (($(<"$VMP_MEMCG/memory.current") > (size * ${#nodes[@]} << 20) / 2)); do
 		echo 256K >"$VMP_MEMCG/memory.reclaim" || fail "not all reclaimed"
 	done
@@ -65,7 +67,9 @@ shares
 want=("${taken[@]}")
 echo "stock takes from ${#nodes[@]} nodes: ${want[*]} %"
 # A pass makes one batch at least: a small part of what the others of a node can make.
-set_scan_batch 4
+set_scan_batch 1
+# With one, each node's pass goes on to it whoever had enough.
+set_scan_floor 0
 for aging in stop continue async; do
 	set_scan budget "$aging"
 	shares
