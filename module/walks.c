@@ -18,7 +18,7 @@
 /* What tasks go over: of each kind one at a time. Two whose place is the same lose some. */
 struct walk {
 	pid_t pid;
-	const struct folio *folio;
+	struct folio *folio;
 	struct vmscan_walk told;
 };
 
@@ -38,7 +38,6 @@ static int begin_walk(struct folio *folio, bool young)
 		.pid = current->pid,
 		.folio = folio,
 		.told = {
-			.memcg = folio_memcg(folio),
 			.nid = folio_nid(folio),
 			.young = young,
 			.kind = !folio_test_anon(folio) ? VMSCAN_FILE :
@@ -74,7 +73,9 @@ static void end_walk(bool young)
 	walk->pid = 0;
 	told->nr_kept = !young && folio_mapped(walk->folio);
 
+	/* From Linux 7.2 on a memory cgroup can go before its folios do. */
 	guard(rcu)();
+	told->memcg = folio_memcg(walk->folio);
 	rule = vmp_rule_now(told->memcg, &set);
 	/* The policy tells of these itself. */
 	if (!young && told->kind == VMSCAN_ANON && rule->settings.policy[VMP_POINT_UNMAP])
