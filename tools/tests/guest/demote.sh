@@ -7,6 +7,7 @@ set -euo pipefail
 demotion=/sys/kernel/mm/numa/demotion_enabled
 tiers=(/sys/devices/virtual/memory_tiering/memory_tier[0-9]*)
 ((${#tiers[@]} > 1)) || skip "a node of slow memory (vm --numa 2 --slow-node)"
+[[ -e $demotion ]] || skip "CONFIG_NUMA_MIGRATION"
 trap 'clean_up_begins; echo 0 >"$demotion"; clean_up' EXIT
 
 # demote SETTING: sets moved to how many pages the task's own reclaim has moved; a policy that
