@@ -36,7 +36,7 @@ in_io() {
 	local pid
 
 	while read -r pid; do
-		[[ $(<"/proc/$pid/stack") != *blk_mq_submit_bio*shrink_folio_list* ]] || return 0
+		[[ $(<"/proc/$pid/stack") != *@(blk_mq_get_tag|rq_qos_wait)*shrink_folio_list* ]] || return 0
 	done <"$VMP_MEMCG/cgroup.procs"
 	return 1
 }
