@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vmp.common import Failure
+from vmp.control.counters import parse_pairs
 from vmp.torture.place import DEBUG, Place, child, done, read, write
 
 TRACING = Path("/sys/kernel/tracing")
@@ -32,8 +33,7 @@ def threads() -> set[str]:
 
 def scanned(cgroup: Path) -> int:
     """Return how many pages of a memory cgroup reclaim has looked at."""
-    found = re.search(r"^pgscan (\d+)$", read(cgroup / "memory.stat"), re.MULTILINE)
-    return int(found[1]) if found else 0
+    return parse_pairs(read(cgroup / "memory.stat"), ["pgscan"]).get("pgscan", 0)
 
 
 def functions(place: Place) -> set[str]:
