@@ -10,16 +10,18 @@ tiers=(/sys/devices/virtual/memory_tiering/memory_tier[0-9]*)
 [[ -e $demotion ]] || skip "CONFIG_NUMA_MIGRATION"
 trap 'clean_up_begins; echo 0 >"$demotion"; clean_up' EXIT
 
+demoted() { awk '$1 == "pgdemote_direct" { print $2 }' /proc/vmstat; }
+
 # demote SETTING: sets moved to how many pages the task's own reclaim has moved; a policy that
 # leaves them alone has it follow the kernel's own loop in the end.
 demote() {
 	local status=0 before own
 
-	before=$(awk '$1 == "pgdemote_direct" { print $2 }' /proc/vmstat)
+	before=$(demoted)
 	own=$(counter scan reclaimed)
 	in_memcg "$BIN/noio" 40 - || status=$?
 	((status == 137)) || fail "$*: status $status: moved pages still count, so it can't have them all"
-	moved=$(($(awk '$1 == "pgdemote_direct" { print $2 }' /proc/vmstat) - before))
+	moved=$(($(demoted) - before))
 	own=$(($(counter scan reclaimed) - own))
 	echo "$*: $moved pages moved, $own in passes that a policy steered"
 	[[ $1 != budget* ]] || ((own >= moved / 2)) || fail "the kernel's own loop moved the others"

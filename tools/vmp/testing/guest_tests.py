@@ -176,7 +176,8 @@ def run_slow(report: Report, full: bool, kernel: str) -> None:
 def run_plain(report: Report, full: bool, kernel: str) -> None:
     """Run KUnit and the other guest tests on the plain kernel, also with several nodes."""
     built = build_kernel(kernel, "plain")
-    other = {name for group in ("slow", "numa", "demote") for name in names(group)}
+    groups = {"slow", *(group for group, *_ in SEVERAL.values())}
+    other = {name for group in groups for name in names(group)}
     tests = [name for name in names("all") if name not in other] if full else names("plain")
     guest_suite(report, "plain", built, tests, full)
     for label, (group, *options) in SEVERAL.items():

@@ -66,8 +66,9 @@ def caught_by(mutant: Mutant, name: str) -> str:
     words = [f"VMP_LIMIT={LIMIT}", *settings(kernel, "mutant", [mutant.test], False, *edits)]
     booted = build_edited_kernel(kernel, mutant) if mutant.in_kernel else kernel
     options: Words = ["--kernel", booted, "--module", module, "--disk", "2G:1000", *PATIENCE]
-    several = [words for group, *words in SEVERAL.values() if mutant.test in names(group)]
-    options += several[0] if several else []
+    options += next(
+        (several for group, *several in SEVERAL.values() if mutant.test in names(group)), []
+    )
     said = kunit_log("mutant", mutant.test)
     said.unlink(missing_ok=True)
     log = OUT / f"test-mutant-{mutant.name}.log"
