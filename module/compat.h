@@ -5,8 +5,8 @@
 #include <linux/version.h>
 #include <linux/vmscan_policy.h>
 
-#if VMSCAN_POLICY_ABI != 10
-#error "vmscan_policy supports hook ABI 10: update it, or the hooks of this kernel."
+#if VMSCAN_POLICY_ABI != 11
+#error "vmscan_policy supports hook ABI 11: update it, or the hooks of this kernel."
 #endif
 
 /* cdd30ebb1b9f ("module: Convert symbol namespace to string literal") */

@@ -84,8 +84,8 @@ enum vmp_throttle_stat {
 };
 
 enum vmp_rmap_stat {
-	VMP_RMAP_FOLIOS,	/* large folios that were handled in batches */
-	VMP_RMAP_PAGES,		/* base pages of these */
+	VMP_RMAP_FOLIOS,	/* times that it was asked at an entry of a large folio */
+	VMP_RMAP_PAGES,		/* base pages of these folios */
 	VMP_RMAP_PTES,		/* entries in batches */
 	VMP_RMAP_BATCHES,
 	VMP_RMAP_LEFT,		/* entries left to stock, one by one */

@@ -380,7 +380,7 @@ TRACE_EVENT(throttle_end,
 		  __entry->us)
 );
 
-/* A large folio was gone over: so many entries in batches, others left to stock, batches kept. */
+/* Of a large folio: so many entries were handled in batches, others left to stock, batches kept. */
 DECLARE_EVENT_CLASS(folio_walk,
 	TP_PROTO(const struct vmp_where *where, const struct vmscan_walk *walk),
 	TP_ARGS(where, walk),

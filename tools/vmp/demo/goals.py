@@ -8,7 +8,7 @@ from vmp.result.goals import Goal
 THREADS = "tools/ab --workload threads --zram 3G --slices 20 --warmup 5"
 VM = "tools/ab --zram 512M --memory 64M"
 PRESSURE = "tools/ab --workload pressure --lru mglru --stalls --slices 40 --seconds 3"
-UNMAP = "try_to_unmap+vmscan_unmap"  # the branch leads to the second, which may call the first
+UNMAP = "try_to_unmap"
 LIMIT = "try_to_free_mem_cgroup_pages"
 # While all wait for a disk, clocks that count instructions leap ahead, by minutes if it is busy.
 MEMORY_DISK = "tools/experiments/memory-disk.sh"

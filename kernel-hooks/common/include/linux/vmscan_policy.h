@@ -8,9 +8,9 @@
  *
  * A callback runs in the context of the reclaiming task (a direct reclaimer, kswapd,
  * madvise(MADV_PAGEOUT)), in an RCU read-side section of its own: it can't sleep or allocate. No
- * lock is held but, maybe, a folio's, and with VMSCAN_TRAIT_DISCARD that of a page table, a
- * spinlock, when unmap_ptes and walk_done are called. What it is told belongs to that task and is
- * valid until it returns. The next call may be one of another set, in the middle of a pass, too. A
+ * lock is held but, maybe, a folio's, and that of a page table, a spinlock, when unmap_ptes,
+ * young_ptes and walk_done are called. What it is told belongs to that task and is valid until it
+ * returns. The next call may be one of another set, in the middle of a pass, too. A
  * @note is the policy's own: it is kept as the point says, and is all 0 as soon as another set
  * comes in.
  *
@@ -39,7 +39,7 @@ struct reclaim_stat;
 struct vmscan_policy_ops;
 
 /* Changes with the layout or the meaning of anything here. */
-#define VMSCAN_POLICY_ABI	10
+#define VMSCAN_POLICY_ABI	11
 
 /**
  * enum vmscan_trait - what the stock code of a kernel does by itself: bits
@@ -50,7 +50,7 @@ struct vmscan_policy_ops;
  * @VMSCAN_TRAIT_UNMAP: it unmaps large folios in batches where it can; unmap_ptes is never called
  * @VMSCAN_TRAIT_YOUNG: it checks in batches if these were accessed; young_ptes is never called
  * @VMSCAN_TRAIT_DISCARD: it unmaps in batches what is not to be swapped out; unmap_ptes is
- *	called for VMSCAN_ANON alone, once for each batch
+ *	called for VMSCAN_ANON alone
  */
 enum vmscan_trait {
 	VMSCAN_TRAIT_BUDGET	= BIT(0),
@@ -295,16 +295,16 @@ enum vmscan_kind {
 };
 
 /**
- * struct vmscan_walk - a walk over the entries that map a large folio, or that are in one batch
+ * struct vmscan_walk - an entry that maps a large folio, and the batch that begins with it
  * @ops: the set in force
  * @memcg: memory cgroup of the folio, NULL without one
  * @nid: its node
  * @young: to see whether the folio was accessed, else to unmap it
  * @kind: what kind of folio it is
  * @nr_pages: its base pages
- * @nr_ptes: entries handled in batches; this and what follows is 0 before the walk
+ * @nr_ptes: entries handled in batches; this and what follows is 0 when a policy is asked
  * @nr_batches: how many batches that were
- * @nr_left: entries, or pages of a folio that a PMD maps, that were left to stock
+ * @nr_left: entries that were left to stock
  * @nr_kept: batches that stay mapped, since the folio can't be reclaimed
  */
 struct vmscan_walk {
@@ -354,13 +354,13 @@ struct vmscan_walk {
  *	multi-gen LRU the kernel decides nothing; not asked in that by the classic LRU.
  *	Tasks that others' writing depends on never sleep, and hibernation does not; nor does,
  *	for writeback, who may not do I/O or has a file system's transaction open.
- * @unmap_ptes: how many page-table entries of a large folio may be unmapped at once, before
- *	reclaim does so; up to 1 for stock. A batch has one page table, one VMA, and entries
- *	that are alike; what is unusual is unmapped one by one. A batch of MADV_FREE folios'
- *	pages is dropped or, when one was written to, kept as a whole.
+ * @unmap_ptes: how many page-table entries of a large folio may be unmapped at once, from one
+ *	on that reclaim has come to; up to 1 for stock. A batch has one page table, one VMA, and
+ *	entries that are alike; what is unusual is unmapped one by one, and not asked about. A
+ *	batch of MADV_FREE folios' pages is dropped or, when one was written to, kept as a whole.
  * @young_ptes: how many entries of a large folio may be looked at, and marked old, at once
  *	when reclaim asks whether it was accessed; up to 1 for stock.
- * @walk_done: the walk that a policy was asked about is over. Not called if it was stock.
+ * @walk_done: what came of the batch that a policy was asked about. Not called if it was stock.
  *
  * One set is published at a time. It has to stay valid and unchanged until another, or
  * none, has been published in its place. A callback that is missing means stock there.
