@@ -24,6 +24,7 @@ from vmp.common import (
 from vmp.guest.kernel import build_module, find_kernel, kernel_architecture, kernel_inputs
 from vmp.guest.log import (
     MAX_CPUS,
+    NO_PORTS,
     STALE_BREAKPOINT,
     STARTED,
     find_splat,
@@ -90,8 +91,8 @@ def check(arguments: argparse.Namespace) -> None:
 
 def attempt(
     arguments: argparse.Namespace, kernel: Path, module: Path | None, log: Path
-) -> int | None:
-    """Run the command in one guest and return the exit status; None: boot it again."""
+) -> int | str:
+    """Run the command in one guest and return the exit status; a reason: boot it again."""
     leaks = kernel_inputs(kernel)["variant"].endswith("debug")
     runs = CACHE / "run"
     runs.mkdir(parents=True, exist_ok=True)
@@ -131,8 +132,8 @@ def attempt(
     started = any(STARTED in line for line in lines)
     splat = find_splat(lines)
     stale = stale_breakpoint(splat)
-    if stale and not started:
-        return None
+    if not started and (stale or any(NO_PORTS in line for line in lines)):
+        return "it died of a stale breakpoint" if stale else f"it has {NO_PORTS}"
     if splat:
         what = "a breakpoint that had been patched away, QEMU's fault" if stale else "trouble"
         print(*splat, f"vm: the guest's kernel log shows {what}: {log}", sep="\n", file=sys.stderr)
@@ -165,12 +166,10 @@ def run(arguments: argparse.Namespace) -> int:
     for number in range(1, BOOT_TRIES + 1):
         log = OUT / f"vm-{stamp}-{number}.log"
         status = attempt(arguments, kernel, module, log)
-        if status is not None:
+        if isinstance(status, int):
             return status
-        print(
-            f"vm: boot {number} of {BOOT_TRIES} died of a stale breakpoint: {log}", file=sys.stderr
-        )
-    raise Failure("the guest's boot died of a stale breakpoint each time")
+        print(f"vm: boot {number} of {BOOT_TRIES} failed, {status}: {log}", file=sys.stderr)
+    raise Failure(f"the guest doesn't boot, {status}")
 
 
 COMMAND = Command(

@@ -23,10 +23,15 @@ CODE_BEFORE_IP = re.compile(r"^Code: .*([0-9a-f]{2}) <[0-9a-f]{2}>")
 INT3 = "cc"
 STALE_BREAKPOINT = 98  # exit status of tools/vm
 STARTED = "vmp: command starts"
+NO_PORTS = "no ports for the command's output"
 
-SCRIPT = """\
-say() { echo "<5>vmp: $*" >/dev/kmsg; }
-fail() { say "$*"; echo "vm: $*" >&2; exit 125; }
+# Where the guest's udev was too slow, output would go to the console and not come out.
+SCRIPT = f"""\
+say() {{ echo "<5>vmp: $*" >/dev/kmsg; }}
+fail() {{ say "$*"; echo "vm: $*" >&2; exit 125; }}
+[ ! -t 1 ] || fail "{NO_PORTS}"
+"""
+MOUNTS = """\
 ensure() { grep -q " $3 $1 " /proc/mounts || mount -t "$1" "$2" "$3" || fail "no $1 on $3"; }
 ensure debugfs debugfs /sys/kernel/debug
 ensure tracefs tracefs /sys/kernel/tracing
@@ -61,6 +66,7 @@ def guest_script(
         [
             *exports,
             SCRIPT,
+            MOUNTS,
             LOAD if load else "",
             LEAKS_BEFORE if leaks else "",
             f"cd {shlex.quote(str(directory))} || fail 'no such directory in the guest'",
