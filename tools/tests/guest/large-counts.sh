@@ -73,8 +73,7 @@ declare -A calls=()
 for kind in "${kinds[@]}"; do
 	wait_until stock_counts "$kind" || fail "$kind: stock is not what it is taken for"
 	count "$kind" batch
-	# one that finds the entries, and one that finds no more
-	expect page_vma_mapped_walk 2
+	expect page_vma_mapped_walk 1
 	expect set_tlb_ubc_flush_pending 1
 	expect folio_dup_swap 1
 	expect swap_duplicate 0
