@@ -119,10 +119,11 @@ set_rmap young batch
 names=(dirty lazyfree-dirty locked aged)
 wanted=(flush.batches scan.passes writeback.batches aging.async aging.sync unmap.folios unmap.left
 	young.folios)
-# There, what stays mapped or is mlocked is stock's.
+# What is left to stock: single entries there, and here those whose swap count is full.
 if has_trait discard; then
 	names+=(soft-dirty)
 else
+	names+=(sharers)
 	wanted+=(unmap.kept)
 fi
 for name in "${names[@]}"; do
