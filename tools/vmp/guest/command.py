@@ -25,6 +25,7 @@ from vmp.guest.kernel import build_module, find_kernel, kernel_architecture, ker
 from vmp.guest.log import (
     MAX_CPUS,
     NO_PORTS,
+    PORTS,
     STALE_BREAKPOINT,
     STARTED,
     find_splat,
@@ -113,7 +114,7 @@ def attempt(
             environment["PYTHONDONTWRITEBYTECODE"] = "1"  # it would take the guest's memory
         load = not arguments.no_load
         script = guest_script(arguments.command, environment, Path.cwd(), load, leaks)
-        (directory / "script").write_text(script)
+        (directory / "script").write_text(PORTS + script)
         log.touch()
         machine = Machine(
             arguments.cpus,

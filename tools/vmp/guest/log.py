@@ -26,12 +26,12 @@ STARTED = "vmp: command starts"
 NO_PORTS = "no ports for the command's output"
 
 # Where the guest's udev was too slow, output would go to the console and not come out.
-SCRIPT = f"""\
-say() {{ echo "<5>vmp: $*" >/dev/kmsg; }}
-fail() {{ say "$*"; echo "vm: $*" >&2; exit 125; }}
-[ ! -t 1 ] || fail "{NO_PORTS}"
+PORTS = f"""\
+[ ! -t 1 ] || {{ echo "<5>vmp: {NO_PORTS}" >/dev/kmsg; exit 125; }}
 """
-MOUNTS = """\
+SCRIPT = """\
+say() { echo "<5>vmp: $*" >/dev/kmsg; }
+fail() { say "$*"; echo "vm: $*" >&2; exit 125; }
 ensure() { grep -q " $3 $1 " /proc/mounts || mount -t "$1" "$2" "$3" || fail "no $1 on $3"; }
 ensure debugfs debugfs /sys/kernel/debug
 ensure tracefs tracefs /sys/kernel/tracing
@@ -66,7 +66,6 @@ def guest_script(
         [
             *exports,
             SCRIPT,
-            MOUNTS,
             LOAD if load else "",
             LEAKS_BEFORE if leaks else "",
             f"cd {shlex.quote(str(directory))} || fail 'no such directory in the guest'",
