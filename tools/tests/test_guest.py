@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what tools/vm reads from a guest's kernel log, and of the machine it asks QEMU for."""
 
+import pty
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from vmp.common import REPO, Words
 from vmp.guest import qemu
 from vmp.guest.foreign import inside
-from vmp.guest.log import find_splat, stale_breakpoint
+from vmp.guest.log import NO_PORTS, PORTS, find_splat, stale_breakpoint
 
 
 def oops(kind: str, before: str, at: str) -> list[str]:
@@ -47,6 +49,17 @@ def test_trouble_before_the_oops() -> None:
 def test_no_code_and_no_trouble() -> None:
     assert not stale_breakpoint(["Oops: int3: 0000 [#1] SMP"])
     assert not stale_breakpoint([])
+
+
+def test_a_command_does_not_start_on_the_console(tmp_path: Path) -> None:
+    log = tmp_path / "kmsg"
+    script = PORTS.replace("/dev/kmsg", str(log)) + "echo started"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "started\n"
+    assert not log.exists()
+    _, console = pty.openpty()
+    assert subprocess.run(["sh", "-c", script], stdout=console, check=False).returncode == 125
+    assert NO_PORTS in log.read_text()
 
 
 @pytest.fixture

@@ -133,8 +133,10 @@ def attempt(
     started = any(STARTED in line for line in lines)
     splat = find_splat(lines)
     stale = stale_breakpoint(splat)
-    if not started and (stale or any(NO_PORTS in line for line in lines)):
-        return "it died of a stale breakpoint" if stale else f"it has {NO_PORTS}"
+    if not started and stale:
+        return "it died of a stale breakpoint"
+    if not started and any(NO_PORTS in line for line in lines):
+        return f"it has {NO_PORTS}"
     if splat:
         what = "a breakpoint that had been patched away, QEMU's fault" if stale else "trouble"
         print(*splat, f"vm: the guest's kernel log shows {what}: {log}", sep="\n", file=sys.stderr)
