@@ -88,19 +88,22 @@ set_lru mglru
 echo 'p:vmp_look_around lru_gen_look_around pages=+8($arg1):u64' >"$tracing/kprobe_events"
 echo "pages == $pages" >"$looks/filter"
 echo 1 >"$looks/enable"
-# look POLICY: sets looked to how often that is done, and asked and steps to what young counts.
+# look POLICY: sets looked to how often that is done, and the rest to what young counts.
 look() {
 	asked=$(counter young folios)
 	steps=$(counter young batches)
+	entries=$(counter young ptes)
 	echo >"$tracing/trace"
 	count aged "$1"
 	looked=$(grep -c vmp_look_around: "$tracing/trace" || true)
 	asked=$(($(counter young folios) - asked))
 	steps=$(($(counter young batches) - steps))
-	echo "$1: $looked looks around, $steps steps over $asked folios"
+	entries=$(($(counter young ptes) - entries))
+	echo "$1: $looked looks around, $steps steps over $entries entries, asked $asked times"
 }
 look stock
 ((looked >= pages * folios)) || fail "stock is not what it is taken for"
 look batch
 ((asked >= folios)) || fail "nobody asked whether the folios are young"
 ((steps == asked && looked <= asked)) || fail "more than one for each folio"
+((entries == steps * pages)) || fail "a step is not over all entries of a folio"
