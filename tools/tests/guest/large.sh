@@ -103,16 +103,20 @@ chmod 600 "$WORK/swap"
 loop=$(losetup -f --show "$WORK/swap")
 trap 'clean_up_begins; timeout 60 swapoff "$loop" 2>&- || true; losetup -d "$loop"; rm "$WORK/swap"
 	clean_up' EXIT
+# Nobody tries to unmap it while the device still writes it, or once it has left the swap cache.
+told() {
+	got=$(in_memcg "$BIN/large" pinned-again "$FS/file" 1 2>&1) || fail "$policy: $got"
+	[[ $got == *"reclaimed: 16P"*S* ]] ||
+		fail "$policy: $got instead of a pinned folio in memory and others in swap"
+	[[ $policy == stock ]] || above unmap kept "$kept"
+}
 for policy in stock "batch 3" "batch 512"; do
 	# shellcheck disable=SC2086 # two words
 	set_rmap unmap $policy
 	mkswap -f "$loop" &>/dev/null
 	swapon -p 10 "$loop"
 	kept=$(counter unmap kept)
-	got=$(in_memcg "$BIN/large" pinned-again "$FS/file" 1 2>&1) || fail "$policy: $got"
-	[[ $policy == stock ]] || above unmap kept "$kept" || fail "$policy: nothing is told to stay mapped"
-	[[ $got == *"reclaimed: 16P"*S* ]] ||
-		fail "$policy: $got instead of a pinned folio in memory and others in swap"
+	wait_until told || fail "$policy: nothing is told to stay mapped"
 	# It goes on until nothing uses an entry.
 	swapoff "$loop" &
 	wait_until gone $! || fail "$policy: swap counts stay behind"
