@@ -282,7 +282,10 @@ static void read_block(size_t block, struct document *documents)
 		quit("block %zu has not what was written to it", block);
 }
 
-/* All of it is on disk before it is used. */
+/*
+ * All of it is on disk before it is used, and never much of it is on the way there: a cgroup whose
+ * pages all wait to be written can be OOM-killed.
+ */
 static void make_data(void)
 {
 	struct document *documents = calloc(per_block, DOCUMENT);
@@ -298,6 +301,8 @@ static void make_data(void)
 			*(uint64_t *)documents[i].text = next_random(&random);
 		}
 		write_block(block, documents);
+		if ((block + 1) * conf.block % (1UL << 20) < conf.block && fdatasync(data_fd))
+			die("writing the data");
 	}
 	if (fsync(data_fd))
 		die("writing the data");

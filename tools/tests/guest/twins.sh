@@ -105,6 +105,13 @@ ended "SIGINT" interrupt 130 "INCOMPLETE.*SIGINT"
 ended "the death of a copy" one_is_killed 1 "INCOMPLETE.*ended with status -9"
 
 status=0
+# The own cache alone is 2 MiB, and can't be swapped out.
+twins --memory 1M --turnovers 1 || status=$?
+((status == 1)) || fail "after an OOM kill the status is $status"
+grep -q "an OOM kill in its memory cgroup of 1 MiB" "$WORK/said" || fail "after an OOM kill it says $(<"$WORK/said")"
+is_left "an OOM kill"
+
+status=0
 # In memory enough: nobody is killed before.
 size=64M twins --memory 100M --turnovers 1 || status=$?
 ((status == 1)) || fail "with a full disk the status is $status"

@@ -2,6 +2,7 @@
 """The memory cgroup that a workload runs in."""
 
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from vmp.common import Failure
 from vmp.control.cgroups import cgroup2_root
+from vmp.control.counters import parse_pairs
 
 FREEZE_TIMEOUT = 30  # seconds
 
@@ -103,6 +105,12 @@ class Memcg(Cgroup):
         status = self.child.poll() if self.child else None
         if status is None:
             return
+        events = parse_pairs((self.path / "memory.events").read_text(), ["oom_kill"])
+        if events.get("oom_kill") and status == -signal.SIGKILL:
+            raise Failure(
+                f"an OOM kill in its memory cgroup of {self.most >> 20} MiB ended the workload; "
+                "it has to run until it is killed by this program"
+            )
         self.output.seek(0)
         last = self.output.read().decode(errors="replace").strip().rpartition("\n")[2]
         raise Failure(
