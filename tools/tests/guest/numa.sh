@@ -12,6 +12,16 @@ size=24
 # Percent of all that is taken, for the rest that fills up a request.
 slack=3
 
+# Folios of one page, which is what a pass may end after: without readahead there are no others.
+read_ahead=$(blockdev --getra /dev/ram0)
+numa_clean_up() {
+	clean_up_begins
+	blockdev --setra "$read_ahead" /dev/ram0
+	clean_up
+}
+trap numa_clean_up EXIT
+blockdev --setra 0 /dev/ram0
+
 # on_node N COMMAND...: with the memory of that node.
 on_node() {
 	in_memcg taskset -c "$(<"${nodes[$1]}/cpulist")" "${@:2}"
