@@ -52,29 +52,64 @@ for number in range(1, 7):
 ' "$POLICY/flush/policy"
 }
 
-echo N >/sys/kernel/debug/failslab/ignore-gfp-wait
-echo 0 >/sys/kernel/debug/failslab/verbose
-failures=0
-lines=0
-while read -r nth result policy; do
-	echo "allocation $nth fails: $result, $policy"
-	lines=$((lines + 1))
-	case $result in
-	ENOMEM)
-		failures=$((failures + 1))
-		[[ $policy == "[stock] batch" ]] || fail "a switch that failed has taken effect"
-		;;
-	done) [[ $policy == "stock [batch]" ]] || fail "a switch that is done has no effect" ;;
-	*) fail "not ENOMEM" ;;
-	esac
-done < <(switches)
-echo Y >/sys/kernel/debug/failslab/ignore-gfp-wait
-((lines == 6)) || fail "$lines of 6 switches were tried"
-# The set that is published is allocated.
-((failures)) || fail "no allocation failed"
+# Switches to batch while all allocations fail beyond so many bytes, since memory that kvmalloc()
+# doesn't get in one way it asks for in another; a line each: how many bytes, and the same.
+starved() {
+	python3 -c "$attempts"'
+policy, space = sys.argv[1:]
+fails = os.open("/proc/thread-self/make-it-fail", os.O_WRONLY)
+for size in (1 << shift for shift in range(4, 17)):
+    attempt(policy, "stock")
+    with open(space, "w") as file:
+        file.write(str(size))
+    file = os.open(policy, os.O_WRONLY)
+    os.write(fails, b"1")
+    try:
+        os.write(file, b"batch")
+        result = "done"
+    except OSError as error:
+        result = errno.errorcode[error.errno]
+    os.write(fails, b"0")
+    os.close(file)
+    print(size, result, open(policy).read().strip())
+' "$POLICY/flush/policy" $failslab/space
+}
+
+# judge_switches LINES SWITCHES: what fails has no effect; SWITCHES prints so many lines.
+judge_switches() {
+	local n result policy failures=0 lines=0
+
+	while read -r n result policy; do
+		echo "$2 $n: $result, $policy"
+		lines=$((lines + 1))
+		case $result in
+		ENOMEM)
+			failures=$((failures + 1))
+			[[ $policy == "[stock] batch" ]] || fail "a switch that failed has taken effect"
+			;;
+		done) [[ $policy == "stock [batch]" ]] || fail "a switch that is done has no effect" ;;
+		*) fail "not ENOMEM" ;;
+		esac
+	done < <("$2")
+	((lines == $1)) || fail "$lines of $1 switches were tried"
+	# The set that is published is allocated.
+	((failures)) || fail "no allocation failed"
+	((failures < lines)) || fail "nothing was ever done"
+}
+
+failslab=/sys/kernel/debug/failslab
+echo 0 >$failslab/verbose
+echo N >$failslab/ignore-gfp-wait
+judge_switches 6 switches
+echo 1 >$failslab/task-filter
+echo -1 >$failslab/times
+echo 100 >$failslab/probability
+judge_switches 13 starved
+echo 0 >$failslab/probability
+echo Y >$failslab/ignore-gfp-wait
 
 memcg_new
-echo N >/sys/kernel/debug/failslab/ignore-gfp-wait
+echo N >$failslab/ignore-gfp-wait
 failures=0
 last=
 declare -A added=()
@@ -89,7 +124,7 @@ while read -r nth result files; do
 	*) fail "settings for a cgroup, allocation $nth fails: $result" ;;
 	esac
 done < <(additions)
-echo Y >/sys/kernel/debug/failslab/ignore-gfp-wait
+echo Y >$failslab/ignore-gfp-wait
 echo "settings for a cgroup: $failures failed of the tries up to allocation $last, else ${!added[*]} files"
 ((failures >= 10)) || fail "$failures allocations failed, not ten"
 ((${#added[@]} == 1 && ${!added[*]} > 20)) || fail "settings have ${!added[*]} files"
