@@ -109,15 +109,16 @@ static unsigned int decide_kswapd(const struct vmscan_round *round,
 /*
  * The kernel has a congested reclaimer sleep for a tick, so in all, before it kills
  * a process, for less than a second. A slow disk may not have written anything by
- * then. So a round that has tried harder than the first ones, and has met nothing
- * but what waits for a disk, some of it for the second time, waits for it, too.
+ * then, and a flusher that gets no CPU, or waits for that disk, may not have begun.
+ * So a round that has tried harder than the first ones, and has met nothing but what
+ * waits for a disk, waits for it, too.
  */
 static unsigned int decide_direct(const struct vmscan_round *round)
 {
 	const struct reclaim_stat *stat = round->stat;
 
 	if (!round->nr_reclaimed && round->priority < DEF_PRIORITY - 2 &&
-	    stat->nr_congested && stat->nr_dirty == round->nr_taken)
+	    stat->nr_dirty && stat->nr_dirty == round->nr_taken)
 		return VMSCAN_SLEEP_WRITEBACK;
 
 	return round->root_reclaim && round->congested ? VMSCAN_SLEEP_CONGESTED : 0;
