@@ -73,6 +73,11 @@ def parse_size(text: str) -> int:
     return size
 
 
+def size_text(size: int | None) -> str:
+    """Return a size in MiB as it is told."""
+    return f"{(size or 0) / (1 << 20):g} MiB"
+
+
 def parse_duration(text: str) -> float:
     """Return a time such as 500ms, 2s, 10m or 1h in seconds, which a bare number is in.
 

@@ -12,14 +12,16 @@ trap clean_up EXIT
 attempts='
 import errno, os, sys
 nth = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+def write(file, text):
+    try:
+        os.write(file, text.encode())
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
 def attempt(path, text, number=0):
     file = os.open(path, os.O_WRONLY)
     os.write(nth, b"%d" % number)
-    try:
-        os.write(file, text.encode())
-        result = "done"
-    except OSError as error:
-        result = errno.errorcode[error.errno]
+    result = write(file, text)
     left = int(os.pread(nth, 16, 0).strip(b"\0\n") or 0)
     os.write(nth, b"0")
     os.close(file)
@@ -64,11 +66,7 @@ for size in (1 << shift for shift in range(4, 17)):
         file.write(str(size))
     file = os.open(policy, os.O_WRONLY)
     os.write(fails, b"1")
-    try:
-        os.write(file, b"batch")
-        result = "done"
-    except OSError as error:
-        result = errno.errorcode[error.errno]
+    result = write(file, "batch")
     os.write(fails, b"0")
     os.close(file)
     print(size, result, open(policy).read().strip())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from vmp.common import Failure
+from vmp.common import Failure, size_text
 from vmp.control.cgroups import cgroup2_root
 from vmp.control.counters import parse_pairs
 
@@ -108,7 +108,7 @@ class Memcg(Cgroup):
         events = parse_pairs((self.path / "memory.events").read_text(), ["oom_kill"])
         if events.get("oom_kill") and status == -signal.SIGKILL:
             raise Failure(
-                f"an OOM kill in its memory cgroup of {self.most >> 20} MiB ended the workload; "
+                f"an OOM kill in its memory cgroup of {size_text(self.most)} ended the workload; "
                 "it has to run until it is killed by this program"
             )
         self.output.seek(0)

@@ -46,6 +46,7 @@ from vmp.common import (
     parse_positive_duration,
     parse_size,
     result_file,
+    size_text,
 )
 from vmp.control.cgroups import Cgroup as Settable
 from vmp.control.cgroups import cgroup2_root, require_machines, require_settings
@@ -501,11 +502,6 @@ def restore(control: Control, before: dict[str, str]) -> None:
     """Write back the values of before the run; a guard that has tripped would refuse them."""
     control.clear()
     control.write([Assignment(name, value) for name, value in before.items()])
-
-
-def size_text(size: int | None) -> str:
-    """Return a size in MiB as it is told."""
-    return f"{(size or 0) / (1 << 20):g} MiB"
 
 
 def special(path: Path) -> bool:
