@@ -87,6 +87,12 @@ is_busy() {
 	done
 }
 
+# What a folio in a group is kept for, too: a thread that maps it again.
+mapped_again() {
+	in_memcg "$BIN/swapcache" 1 >/dev/null || fail "swapcache fails"
+	above flush bounce_mapped "${before[flush.bounce_mapped]}"
+}
+
 throttle_ends() {
 	(($(throttled) > ${before[throttle.writeback]} + ${before[throttle.congested]}))
 }
@@ -110,6 +116,9 @@ set_throttle feedback all
 load_start
 wait_until is_busy || fail "no $missing is counted"
 load_end
+memcg_remove
+memcg_new 64M
+wait_until mapped_again || fail "no folio is mapped again"
 memcg_remove
 memcg_new
 large_set always never
