@@ -22,9 +22,12 @@
 #include "internal.h"
 
 #ifdef VMP_BPF
+/* In the module's types, too, so that no program has a number of its own. */
+enum { VMSCAN_BPF_ABI = VMSCAN_POLICY_ABI };
+
 /**
  * struct vmscan_bpf_policy - a policy, with the callback of one point
- * @abi: VMSCAN_POLICY_ABI
+ * @abi: VMSCAN_BPF_ABI
  * @cgroup: id of a memory cgroup where it is in force until it is detached; 0: who likes chooses it
  * @name: as in struct vmscan_module_policy
  * @about: likewise; may be empty
@@ -318,6 +321,7 @@ void vmp_bpf_init(void)
 {
 	int err = register_bpf_struct_ops(&struct_ops, vmscan_bpf_policy);
 
+	BTF_TYPE_EMIT_ENUM(VMSCAN_BPF_ABI);
 	if (err)
 		pr_info("no policies by BPF programs: %d\n", err);
 }

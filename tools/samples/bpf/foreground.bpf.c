@@ -29,7 +29,7 @@ unsigned long long BPF_PROG(next_step, const struct vmscan_pass *pass)
 
 SEC(".struct_ops.link")
 struct vmscan_bpf_policy bpf_foreground = {
-	.abi = 10,
+	.abi = VMSCAN_BPF_ABI,
 	.name = "bpf-foreground",
 	.about = "Spares memory cgroups that are in a map, until reclaim is urgent.",
 	.next_step = (void *)next_step,

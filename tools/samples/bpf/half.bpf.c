@@ -12,7 +12,7 @@ unsigned int BPF_PROG(flush_group, const struct vmscan_call *call)
 
 SEC(".struct_ops.link")
 struct vmscan_bpf_policy bpf_half = {
-	.abi = 10,
+	.abi = VMSCAN_BPF_ABI,
 	.name = "bpf-half",
 	.about = "Flushes once for 32 dirty folios.",
 	.flush_group = (void *)flush_group,

@@ -44,7 +44,7 @@ unsigned int BPF_PROG(flush_group, const struct vmscan_call *call)
 
 SEC(".struct_ops.link")
 struct vmscan_bpf_policy pressure = {
-	.abi = 10,
+	.abi = VMSCAN_BPF_ABI,
 	.name = "bpf-pressure",
 	.about = "Flushes for the more folios the more often reclaim runs.",
 	.flush_group = (void *)flush_group,

@@ -65,7 +65,9 @@ WRONG: dict[str, dict[str, object]] = {
     "endless": {"ENDLESS": 1},
     "stack": {"STACK": 520},
     "sleepable": {"SECTION": '"struct_ops.s/flush_group"'},
-    **{f"abi-{n}": {"ABI": n} for n in (0, 1, 9, 11, 4294967295)},
+    **{f"abi-{n}": {"ABI": n} for n in (0, 1, 4294967295)},
+    "abi-before": {"ABI": "(VMSCAN_BPF_ABI-1)"},
+    "abi-after": {"ABI": "(VMSCAN_BPF_ABI+1)"},
     **{f"name-{n}": {"NAME": f'"{name}"'}
        for n, name in enumerate(("", "Capital", "1st", "a blank", "batch", "stock", "a]", "a,b"))},
     "about": {"ABOUT": '"Two\\nlines."'},

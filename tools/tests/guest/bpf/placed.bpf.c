@@ -12,7 +12,7 @@ unsigned int BPF_PROG(flush_group, const struct vmscan_call *call)
 
 SEC(".struct_ops.link")
 struct vmscan_bpf_policy placed = {
-	.abi = 10,
+	.abi = VMSCAN_BPF_ABI,
 	.cgroup = 0x1122334455667788,
 	.name = "placed",
 	.flush_group = (void *)flush_group,

@@ -17,7 +17,7 @@ unsigned int BPF_PROG(flush_group, const struct vmscan_call *call)
 
 SEC(".struct_ops.link")
 struct vmscan_bpf_policy slow = {
-	.abi = 10,
+	.abi = VMSCAN_BPF_ABI,
 	.name = "slow",
 	.flush_group = (void *)flush_group,
 };

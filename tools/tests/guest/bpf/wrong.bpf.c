@@ -8,7 +8,7 @@
 #include <bpf/bpf_tracing.h>
 
 #ifndef ABI
-#define ABI	10
+#define ABI	VMSCAN_BPF_ABI
 #endif
 #ifndef NAME
 #define NAME	"wrong"
