@@ -27,7 +27,7 @@ refuse() {
 	before=$(listed)
 	error=$({ printf '%s' "$2" >"$dirs/$1"; } 2>&1) && fail "cgroups/$1 takes '$2'"
 	[[ $error == *": $3" ]] || fail "cgroups/$1, '$2': not '$3' but: $error"
-	[[ $(dmesg | tail -n 1) == *"vmscan_policy: $4" ]] || fail "the log says: $(dmesg | tail -n 1)"
+	[[ $(last_said) == *"vmscan_policy: $4" ]] || fail "the log says: $(last_said)"
 	after=$(listed)
 	[[ $before == "$after" ]] || fail "cgroups/$1, '$2' is refused and changes: $after"
 }

@@ -78,8 +78,8 @@ is_kept() {
 
 	error=$({ echo batch >"$own/flush/policy"; } 2>&1) && fail "a policy is taken after a trip"
 	[[ $error == *": Device or resource busy" ]] || fail "a policy is refused with: $error"
-	[[ $(dmesg | tail -n 1) == *"guard/state is tripped: write 1 to guard/clear, then set policies" ]] ||
-		fail "the log says: $(dmesg | tail -n 1)"
+	[[ $(last_said) == *"guard/state is tripped: write 1 to guard/clear, then set policies" ]] ||
+		fail "the log says: $(last_said)"
 	echo 31 >"$own/flush/max_folios"
 	echo stock >"$own/profile"
 	tripped || fail "the guard is $(state) without having been cleared"

@@ -68,6 +68,9 @@ fail() {
 	return 1
 }
 
+# last_said: the module's last line in the kernel's log, where the kernel writes at any time, too.
+last_said() { dmesg | grep -F "vmscan_policy: " | tail -n 1; }
+
 # clean_up_begins: what fails from here on is told, and fails the test, but keeps nothing else
 # from being done. First in all that is done on EXIT.
 clean_up_begins() {

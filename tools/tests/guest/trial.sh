@@ -31,7 +31,7 @@ refuse() {
 
 	error=$({ printf '%s' "$1" >"${4:-$POLICY}/trial"; } 2>&1) && fail "trial takes '$1'"
 	[[ $error == *": $2" ]] || fail "trial, '$1': $error"
-	[[ $(dmesg | tail -n 1) == *"vmscan_policy: $3" ]] || fail "the log says: $(dmesg | tail -n 1)"
+	[[ $(last_said) == *"vmscan_policy: $3" ]] || fail "the log says: $(last_said)"
 }
 
 refuse soon "Invalid argument" "$takes"
