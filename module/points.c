@@ -39,8 +39,8 @@ static const unsigned int profiles[NR_PROFILES][VMP_NR_POINTS] = {
 		[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
 	},
 	/*
-	 * With the multi-gen LRU no worse than stock under any load of
-	 * docs/results/recommended.md, and better under some. With "budget" there are fewer
+	 * With the multi-gen LRU better than stock under some loads of
+	 * docs/results/recommended.md, and rarely worse. With "budget" there are fewer
 	 * waits, but each is longer.
 	 */
 	[PROFILE_RECOMMENDED] = {

@@ -50,8 +50,8 @@ def profile_arguments(parser: Parser) -> None:
     taken = parser.add_argument(
         "name",
         metavar="NAME",
-        help="stock; recommended, the policies that were no worse than stock with the multi-gen "
-        "LRU, under the loads of docs/results/recommended.md; or max: each point does all it can",
+        help="stock; recommended, the policies that were better than stock under some loads with "
+        "the multi-gen LRU, and rarely worse, see docs/results/recommended.md; or max: each point does all it can",
     )
     taken.complete = {"bash": "_vmscanctl_profiles"}  # type: ignore[attr-defined]
 
