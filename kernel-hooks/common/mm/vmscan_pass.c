@@ -5,8 +5,6 @@
  */
 #ifdef CONFIG_VMSCAN_POLICY
 
-#ifdef CONFIG_LRU_GEN
-
 bool vmscan_age(struct lruvec *lruvec, unsigned long seq, int swappiness)
 {
 	int type;
@@ -89,8 +87,6 @@ noinline bool vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *s
 	return !pass->stock_follows;
 }
 
-#endif /* CONFIG_LRU_GEN */
-
 noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc,
 			      unsigned long nr_reclaimed)
 {
@@ -102,7 +98,7 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		.nr_immediate = sc->nr.immediate,
 	};
 	struct vmscan_round round = {
-		.memcg = sc->target_mem_cgroup,
+		.memcg = root_reclaim(sc) ? NULL : sc->target_mem_cgroup,
 		.nid = pgdat->node_id,
 		.priority = sc->priority,
 		.root_reclaim = root_reclaim(sc),

@@ -216,6 +216,9 @@ static void stay(struct vmscan_flush *flush)
 	span->nr_pages = group->nr_pages;
 	span->delta -= group->nr_pages;
 	mod_node_page_state(NODE_DATA(group->nid), NR_ISOLATED_ANON, span->nr_pages);
+	/* the call may go on: with what it failed to demote */
+	group->nr_folios = 0;
+	group->nr_pages = 0;
 	flush->span = NULL;
 	flush->stays = true;
 }
@@ -334,8 +337,6 @@ bool vmscan_flush_next(struct vmscan_flush *flush)
 
 	return !list_empty(flush->list);
 }
-
-#ifdef CONFIG_LRU_GEN
 
 static_assert(VMSCAN_MAX_GENS == MAX_NR_GENS);
 
@@ -478,8 +479,6 @@ bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, 
 	return aged;
 }
 EXPORT_SYMBOL_NS_GPL(vmscan_age_memcg, VMSCAN_NAMESPACE);
-
-#endif /* CONFIG_LRU_GEN */
 
 unsigned int vmscan_throttle_ask(struct vmscan_round *round)
 {

@@ -74,7 +74,7 @@ struct vmscan_note {
 /* Added to their number: in reclaim of a memory cgroup, the last group may span calls. */
 #define VMSCAN_FLUSH_SPAN	BIT(31)
 
-/* The generations that the multi-gen LRU can have, and so agings of a pass. */
+/* The generations that the multi-gen LRU can have; a pass may try to age once more than that. */
 #define VMSCAN_MAX_GENS		4
 /* An eviction batch moves and takes this many pages at most. */
 #define VMSCAN_MAX_BATCH	4096
