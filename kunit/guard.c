@@ -170,7 +170,7 @@ static void tripped_test(struct kunit *test)
 		list_add_tail(&entry[i].list, &entries);
 	}
 	set = vmp_make_set(&entries, 1);
-	KUNIT_ASSERT_NOT_NULL(test, set);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
 	for (i = 0; i < 2; i++) {
 		struct vmscan_call call = { .ops = &set->ops, .memcg = i ? memcg : NULL };
 		struct vmscan_call next = { .ops = &set->ops, .memcg = i ? NULL : memcg };

@@ -62,6 +62,7 @@ static void add_entry(struct kunit *test, struct rules *rules, unsigned int i, c
 static int rules_init(struct kunit *test)
 {
 	struct rules *rules = kunit_kzalloc(test, sizeof(*rules), GFP_KERNEL);
+	struct vmp_set *set;
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, rules);
@@ -77,8 +78,9 @@ static int rules_init(struct kunit *test)
 	add_entry(test, rules, ROOT, "stock");
 	add_entry(test, rules, MAX, "max");
 	add_entry(test, rules, STOCK, "stock");
-	rules->set = vmp_make_set(&rules->entries, 1);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, rules->set);
+	set = vmp_make_set(&rules->entries, 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
+	rules->set = set;
 
 	return 0;
 }
@@ -88,6 +90,8 @@ static void rules_exit(struct kunit *test)
 	struct rules *rules = test->priv;
 	unsigned int i;
 
+	if (!rules)
+		return;
 	vmp_free_set(rules->set);
 	for (i = 0; i < NR_MEMCGS; i++)
 		free_percpu(rules->entry[i].rule.stats);

@@ -473,6 +473,9 @@ static int in_effect_show(struct seq_file *m, void *v)
 	const struct vmp_settings *settings = &file->entry->rule.settings;
 
 	guard(mutex)(&vmp_control_lock);
+	/* its settings may name a policy that is gone */
+	if (file->entry->removed)
+		return -ENOENT;
 	if (vmp_in_effect(settings, point, vmp_traits()))
 		seq_puts(m, "yes\n");
 	else

@@ -180,13 +180,16 @@ bool vmp_guard_walks(const struct vmp_rule *rule)
 			      rule->settings.policy[VMP_POINT_AGING], vmp_traits());
 }
 
-/* A pass at a priority at which reclaim is urgent has reclaimed nothing of what there was. */
+/*
+ * A pass at a priority at which reclaim is urgent has reclaimed nothing of what there was. Without a
+ * generation to evict from it may have waited for who makes one.
+ */
 void vmp_guard_fruitless(const struct vmp_rule *rule, const struct vmscan_pass *pass)
 {
 	if (rule->stock)
 		return;
 	if (rule->settings.stall && !pass->priority && pass->stock_follows && !pass->nr_moved &&
-	    !pass->nr_aged && vmp_guard_walks(rule))
+	    !pass->nr_aged && vmp_aging_cold(pass) && vmp_guard_walks(rule))
 		vmp_trip(rule, pass->memcg, VMP_CAUSE_STALL, VMP_POINT_SCAN, pass->begin_size, 0,
 			 "a pass at priority 0 moved none of %lu pages, and stock has to follow",
 			 pass->begin_size);

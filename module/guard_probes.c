@@ -59,7 +59,7 @@ static struct task_struct *killer;
 
 static void reclaim_begins(void *data, VMP_RECLAIM_BEGINS)
 {
-	/* Nobody was killed for that; if somebody is after this, it is for another reason. */
+	/* Nobody was killed for that; if somebody is from now on, it is for another reason. */
 	if (unlikely(READ_ONCE(killer) == current))
 		WRITE_ONCE(killer, NULL);
 	WRITE_ONCE(begun_by(current)->at, jiffies);
@@ -95,10 +95,10 @@ static void waited(unsigned long nr_reclaimed, bool machine)
 	if (rule->stock)
 		return;
 	/* Where policies make the passes, these tell. */
-	if (!vmp_guard_walks(rule)) {
+	if ((machine || rule->cgroup) && !vmp_guard_walks(rule)) {
 		if (nr_reclaimed)
 			WRITE_ONCE(guard->stall.began, 0);
-		else if (machine || rule->cgroup)
+		else
 			vmp_guard_stall(rule, waiting, VMP_ANY_POINT);
 	}
 	if (!settings->wait || !settings->window)
@@ -179,6 +179,8 @@ static void victim_marked(void *data, struct task_struct *task, uid_t uid)
 	bool known;
 	unsigned int i;
 
+	if (global)
+		WRITE_ONCE(killer, NULL);
 	known = task->tgid == last_victim ||
 		(current == last_killer && time_before(jiffies, last + TOGETHER));
 	last_victim = task->tgid;
@@ -213,17 +215,9 @@ static struct probe reclaim_probes[] = {
 	{ "mm_vmscan_memcg_reclaim_end", memcg_reclaim_ends },
 };
 
-static void find_tracepoint(struct tracepoint *tp, void *data)
-{
-	struct probe *probe = data;
-
-	if (!strcmp(tp->name, probe->name))
-		probe->tracepoint = tp;
-}
-
 static void find(struct probe *probe)
 {
-	for_each_kernel_tracepoint(find_tracepoint, probe);
+	probe->tracepoint = vmp_tracepoint(probe->name);
 	if (!probe->tracepoint)
 		pr_warn("the kernel has no tracepoint %s: the guard sees less\n", probe->name);
 }

@@ -454,6 +454,9 @@ void vmp_show_counters(struct seq_file *m, const char *const *names,
 		       const u64 __percpu *counters, unsigned int nr);
 
 /* trace.c */
+struct tracepoint;
+
+struct tracepoint *vmp_tracepoint(const char *name);
 /* What begins and ends, in trace events. */
 enum vmp_span {
 	VMP_SPAN_FLUSH,

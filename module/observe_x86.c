@@ -46,17 +46,11 @@ static struct kprobe flush_probe, remote_probe;
 static struct kprobe *probes[] = { &flush_probe, &remote_probe };
 static struct tracepoint *requests;
 
-static void find_requests(struct tracepoint *tp, void *name)
-{
-	if (!strcmp(tp->name, name))
-		requests = tp;
-}
-
 int vmp_start_observing(void)
 {
 	int err;
 
-	for_each_kernel_tracepoint(find_requests, "csd_queue_cpu");
+	requests = vmp_tracepoint("csd_queue_cpu");
 	if (!requests)
 		return -ENOENT;
 

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -297,10 +298,14 @@ int vmp_plugin_withdraw(const struct vmscan_module_policy *policy)
 	return 0;
 }
 
-/* A module that goes has its policy in force nowhere: there is nothing to publish. */
+/*
+ * A module that goes has its policy in force nowhere: there is nothing to publish. One whose init
+ * function fails may have: want of memory, or a guard that has tripped, passes.
+ */
 void vmscan_policy_unregister(const struct vmscan_module_policy *policy)
 {
-	vmp_plugin_withdraw(policy);
+	while (vmp_plugin_withdraw(policy))
+		schedule_timeout_uninterruptible(HZ / 10);
 }
 EXPORT_SYMBOL_GPL(vmscan_policy_unregister);
 

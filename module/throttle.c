@@ -206,12 +206,6 @@ static void throttled(void *data, int nid, int usec_timeout, int usec_delayed,
 
 static struct tracepoint *throttled_tracepoint;
 
-static void find_tracepoint(struct tracepoint *tp, void *name)
-{
-	if (!strcmp(tp->name, name))
-		throttled_tracepoint = tp;
-}
-
 /**
  * vmp_throttle_init() - begin to count who sleeps
  *
@@ -219,7 +213,7 @@ static void find_tracepoint(struct tracepoint *tp, void *name)
  */
 int vmp_throttle_init(void)
 {
-	for_each_kernel_tracepoint(find_tracepoint, "mm_vmscan_throttled");
+	throttled_tracepoint = vmp_tracepoint("mm_vmscan_throttled");
 	if (!throttled_tracepoint) {
 		pr_warn("the kernel has no tracepoint mm_vmscan_throttled: throttle/stats can't count\n");
 		return 0;

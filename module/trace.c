@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the trace events need besides their definitions: ids, and where they happen. */
+/*
+ * What the trace events need besides their definitions, ids and where they happen; and the kernel's
+ * own tracepoints.
+ */
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/cgroup.h>
@@ -8,11 +11,41 @@
 #include <linux/memcontrol.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
 
 #include "internal.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+struct wanted {
+	const char *name;
+	struct tracepoint *found;
+};
+
+static void find_tracepoint(struct tracepoint *tp, void *data)
+{
+	struct wanted *wanted = data;
+
+	if (!strcmp(tp->name, wanted->name))
+		wanted->found = tp;
+}
+
+/**
+ * vmp_tracepoint() - a tracepoint of the kernel's own, modules left out
+ * @name: its name
+ *
+ * Return: it, or NULL if there is none.
+ */
+struct tracepoint *vmp_tracepoint(const char *name)
+{
+	struct wanted wanted = { .name = name };
+
+	for_each_kernel_tracepoint(find_tracepoint, &wanted);
+
+	return wanted.found;
+}
 
 /*
  * What tasks have begun, by kind; a task does one of each at a time. Its end may be told to another

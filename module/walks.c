@@ -15,7 +15,7 @@
 #include "trace.h"
 
 #ifdef VMP_WALK_PROBES
-/* What tasks go over: of each kind one at a time. Two whose place is the same lose some. */
+/* What tasks go over: of each kind one at a time. Of two whose place is the same one is lost. */
 struct walk {
 	pid_t pid;
 	struct folio *folio;
@@ -60,7 +60,7 @@ static void walk_counts(const struct folio *folio, bool young, unsigned int nr)
 	*(nr > 1 ? &told->nr_ptes : &told->nr_left) += nr;
 }
 
-static void end_walk(bool young)
+static void end_walk(struct folio *folio, bool young)
 {
 	struct walk *walk = walk_of_task(young);
 	struct vmscan_walk *told = &walk->told;
@@ -68,14 +68,14 @@ static void end_walk(bool young)
 	struct vmp_where where;
 	u32 set;
 
-	if (walk->pid != current->pid)
+	if (walk->pid != current->pid || walk->folio != folio)
 		return;
 	walk->pid = 0;
-	told->nr_kept = !young && folio_mapped(walk->folio);
+	told->nr_kept = !young && folio_mapped(folio);
 
 	/* From Linux 7.2 on a memory cgroup can go before its folios do. */
 	guard(rcu)();
-	told->memcg = folio_memcg(walk->folio);
+	told->memcg = folio_memcg(folio);
 	rule = vmp_rule_now(told->memcg, &set);
 	/* The policy tells of these itself. */
 	if (!young && told->kind == VMSCAN_ANON && rule->settings.policy[VMP_POINT_UNMAP])
@@ -100,16 +100,21 @@ static bool is_young(const struct fprobe *probe)
 	return probe >= probes[true];
 }
 
+/* @data: the folio, which the caller holds until the end. */
 static int walk_begins(struct fprobe *probe, unsigned long ip, unsigned long ret,
 		       struct ftrace_regs *regs, void *data)
 {
-	return begin_walk((void *)ftrace_regs_get_argument(regs, 0), is_young(probe));
+	struct folio **folio = data;
+
+	*folio = (void *)ftrace_regs_get_argument(regs, 0);
+
+	return begin_walk(*folio, is_young(probe));
 }
 
 static void walk_ends(struct fprobe *probe, unsigned long ip, unsigned long ret,
 		      struct ftrace_regs *regs, void *data)
 {
-	end_walk(is_young(probe));
+	end_walk(*(struct folio **)data, is_young(probe));
 }
 
 /* folio_remove_rmap_ptes(folio, page, nr, vma), once for each batch */
@@ -167,6 +172,8 @@ static int probe(bool young)
 		name = probed[young][i].name;
 		probes[young][i].entry_handler = probed[young][i].begins;
 		probes[young][i].exit_handler = probed[young][i].ends;
+		if (probed[young][i].ends)
+			probes[young][i].entry_data_size = sizeof(struct folio *);
 		err = register_fprobe_syms(&probes[young][i], &name, 1);
 		if (err) {
 			probes[young][i].entry_handler = NULL;

@@ -81,11 +81,12 @@ static inline void vmp_watch_answer(const struct vmp_watch *watch, u64 answer, b
  */
 static inline void vmp_watch_pass(const struct vmp_rule *rule, const struct vmscan_pass *pass)
 {
+	if (!pass->root_reclaim && !rule->cgroup)
+		return;
 	if (pass->nr_reclaimed) {
 		if (READ_ONCE(rule->guard->stall.began))
 			WRITE_ONCE(rule->guard->stall.began, 0);
-	} else if (unlikely(pass->priority <= VMSCAN_LIVE_PRIORITY && pass->begin_size) &&
-		   (pass->root_reclaim || rule->cgroup)) {
+	} else if (unlikely(pass->priority <= VMSCAN_LIVE_PRIORITY && pass->begin_size)) {
 		vmp_guard_fruitless(rule, pass);
 	}
 }
