@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what decides which tests run, what they say, and of the faulty builds."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,35 @@ def test_how_far_a_run_is(
         assert said.startswith(f"# group a begins: {told}\n")
         assert "# group c: 0.0 min; 3 of 3 groups done" in said
         (tmp_path / "minutes").write_text('{"a": 2, "b": 3, "c": 4}')
+
+
+def test_what_no_test_expects_fails_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with its place, and what follows is run."""
+    report = Report(tmp_path / "log")
+    with report.group("first"):
+        with report.check("one"):
+            int("x")
+        report.add("two", None)
+        Path("/nonesuch").read_text()
+    with report.group("second"):
+        report.add("three", None)
+    assert report.finish() == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(rf"#   ValueError at {__file__}:\d+: invalid literal", lines[1])
+    assert lines[3] == "not ok - first: preparing its tests"
+    assert re.match(rf"#   FileNotFoundError at {__file__}:\d+: .*/nonesuch", lines[4])
+    assert lines[-1] == "2 passed, 2 failed"
+
+
+def test_a_group_that_has_not_run_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "LAST", tmp_path / "minutes")
+    report = Report(tmp_path / "log", [["a", "b"]])
+    with report.group("a"):
+        report.add("one", None)
+    assert report.finish() == 1
+    assert "# not run to its end: b\n1 passed, 0 failed\n" in capsys.readouterr().out
 
 
 def test_no_test_is_a_failure(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import os
 import resource
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import OUT, Failure
+from vmp.common import OUT, REPO, Failure
 from vmp.form import to_go
 
 LAST = OUT / "test-minutes.json"  # of each group, when it was last run
@@ -21,6 +22,15 @@ def stolen() -> float:
     """Return how long CPUs of this machine had work while its host ran others, in seconds."""
     with open("/proc/stat", encoding="ascii") as stat:
         return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def reason(error: Exception) -> str:
+    """Return why a test failed; of what is no Failure, a fault of the tests, also the place."""
+    if isinstance(error, Failure):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(REPO)]
+    return f"{type(error).__name__} at {ours[-1].filename}:{ours[-1].lineno}: {error}"
 
 
 @dataclass
@@ -89,18 +99,18 @@ class Report:
 
     @contextmanager
     def check(self, name: str) -> Iterator[None]:
-        """Run the block as one test that a Failure fails."""
+        """Run the block as one test that an exception fails."""
         start = time.monotonic()
-        reason = None
+        why = None
         try:
             yield
-        except Failure as failure:
-            reason = str(failure)
-        self.add(name, reason, time.monotonic() - start)
+        except Exception as error:
+            why = reason(error)
+        self.add(name, why, time.monotonic() - start)
 
     @contextmanager
     def group(self, name: str) -> Iterator[None]:
-        """Run the block as a group of tests, whose minutes are kept; a Failure fails it."""
+        """Run the block as a group of tests, whose minutes are kept; an exception fails it."""
         start = time.monotonic()
         self.running.counts = Counts()
         with self.lock:
@@ -109,8 +119,8 @@ class Report:
                 self.note(f"group {name} begins: {self.progress()}")
         try:
             yield
-        except Failure as failure:
-            self.add(f"{name}: preparing its tests", str(failure))
+        except Exception as error:
+            self.add(f"{name}: preparing its tests", reason(error))
         with self.lock:
             self.minutes[name] = (time.monotonic() - start) / 60
             self.counts[name] = self.count()
@@ -118,9 +128,13 @@ class Report:
             told = f"; {self.progress()}" if self.lanes else ""
             self.note(f"group {name}: {self.minutes[name]:.1f} min{told}")
 
+    def every(self) -> list[str]:
+        """Return the groups of all lanes."""
+        return [name for lane in self.lanes for name in lane]
+
     def progress(self) -> str:
         """Return how many groups have ended, and how long the others take, by their last run."""
-        every = [name for lane in self.lanes for name in lane]
+        every = self.every()
         told = f"{len(self.minutes)} of {len(every)} groups done"
         if not all(name in self.last for name in every):
             return told
@@ -151,8 +165,10 @@ class Report:
             f"{(stolen() - self.stolen) / 60:.1f} that the machine's host gave to others"
         )
         self.say(*(f"# skipped: {name}" for name in self.skipped))
+        missing = [name for name in self.every() if name not in self.minutes]
+        self.say(*(f"# not run to its end: {name}" for name in missing))
         self.say(*(f"# failed: {name}" for name in self.failed))
         self.say(f"{self.passed} passed, {len(self.failed)} failed")
         if self.lanes:
             LAST.write_text(json.dumps(self.last))
-        return 1 if self.failed or not self.passed else 0
+        return 1 if self.failed or missing or not self.passed else 0
