@@ -12,15 +12,17 @@ from vmp.common import KEPT, Parser, Usage, parse_duration, parse_positive_durat
 TOOLS = Path(__file__).resolve().parents[1]
 
 
-def run_tool(body: str, reader: str) -> list[str]:
+def run_tool(body: str, reader: str, stdout: str = "") -> list[str]:
     """Run a tool whose main() has the `body`, with stdout read by a shell command."""
     program = (
-        f"import sys; sys.path.insert(0, {str(TOOLS)!r})\n"
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        f"import os, sys; sys.path.insert(0, {str(TOOLS)!r})\n"
         "from vmp.common import Failure, run_tool\n"
         f"def main():\n    {body}\n    return 3\n"
         "run_tool('tool', main, 9)\n"
     )
-    script = f"set -o pipefail; {{ '{sys.executable}' -c \"$0\"; echo $? >&2; }} | {reader}"
+    tool = f"'{sys.executable}' -E -c \"$0\" {stdout}"  # its output is buffered
+    script = f"set -o pipefail; {{ {tool}; echo $? >&2; }} | {reader}"
     done = subprocess.run(
         ["bash", "-c", script, program], capture_output=True, text=True, check=False
     )
@@ -40,6 +42,32 @@ def test_failure_is_one_sentence() -> None:
 def test_reader_that_goes_away(lines: int) -> None:
     gone = "import select; poll = select.poll(); poll.register(1, 0); poll.poll()"
     assert run_tool(f"{gone}; print('x\\n' * {lines})", "true") == ["141"]
+    assert run_tool(f"{gone}; print('x\\n' * {lines}); sys.exit(0)", "true") == ["141"]
+
+
+@pytest.mark.parametrize(
+    ("stdout", "end", "said"),
+    [
+        (">&-", "", ["3"]),
+        (">&-", "raise Failure('no')", ["tool: no", "9"]),
+        (">/dev/full", "", ["tool: No space left on device", "9"]),
+        (">/dev/full", "sys.exit(0)", ["tool: No space left on device", "9"]),
+        (">/dev/full", "raise Failure('no')", ["tool: no", "9"]),
+    ],
+)
+def test_stdout_that_takes_nothing(stdout: str, end: str, said: list[str]) -> None:
+    assert run_tool(f"print('x'); {end}", "cat", stdout) == said
+
+
+def test_what_is_printed_before_an_error() -> None:
+    said = sorted(run_tool("print('x'); open('/nonesuch')", "cat >&2"))
+    assert said == ["9", "tool: /nonesuch: No such file or directory", "x"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(2, "130"), (15, "143"), (1, "129")])
+def test_a_signal_is_followed_by_clean_up(number: int, status: str) -> None:
+    body = f"try: os.kill(os.getpid(), {number})\n    finally: print('cleaned up')"
+    assert sorted(run_tool(body, "cat >&2")) == [status, "cleaned up"]
 
 
 # As tools/vm was started in a directory, or in /.

@@ -64,6 +64,19 @@ def test_a_checkouts_vmscanctl_starts_without_what_builds_kernels() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True)
 
 
+def programs() -> Iterator[Path]:
+    """Return the programs in Python that users start."""
+    for path in (*PACKAGE.parent.iterdir(), *(PACKAGE.parent / "debian").iterdir()):
+        if path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/env python3"):
+            yield path
+
+
+@pytest.mark.parametrize("path", sorted(programs()), ids=lambda path: path.name)
+def test_ctrl_c_ends_a_program_without_a_word_while_it_is_loaded(path: Path) -> None:
+    first = [ast.unparse(line) for line in ast.parse(path.read_text()).body[1:3]]
+    assert first == ["import signal", "signal.signal(signal.SIGINT, signal.SIG_DFL)"]
+
+
 def test_the_version_is_the_modules() -> None:
     assert f'PACKAGE_VERSION="{VERSION}"' in (REPO / "dkms.conf").read_text()
 

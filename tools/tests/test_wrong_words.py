@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 from vmp.common import (
     REPO,
+    SIGNALS,
     Parser,
     parse_count,
     parse_duration,
@@ -107,7 +108,7 @@ def nothing_begins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no line start a program or reach the module, and keep what handles signals."""
     for place in ("subprocess.Popen", "os.execvp", "os.execv"):
         monkeypatch.setattr(place, begun)
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    kept = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)

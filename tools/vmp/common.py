@@ -31,6 +31,7 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 SECONDS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}
 LONGEST = 8760 * 3600  # a year, in seconds
 SEEDS = 1 << 32  # of what is chosen at random: 0 to that, less one
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that ask a tool to end
 
 
 class Failure(Exception):
@@ -177,26 +178,43 @@ def run_command(command: Command) -> None:
     run_tool(command.name, main, command.failed)
 
 
+def ignore_signals() -> None:
+    """Have nothing interrupt what is left to do."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def drop_stdout() -> None:
+    """Have what is still written to stdout go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
     """Exit with main()'s status, or with `status` after a failure, told in one sentence on stderr.
 
-    SIGTERM and SIGHUP unwind like an exception, so that clean-up is done. A reader of stdout
-    that goes away, as `head` does, ends the tool without a word.
+    SIGINT, SIGTERM and SIGHUP unwind like an exception, so that clean-up is done. A reader of
+    stdout that goes away, as `head` does, ends the tool without a word.
     """
 
     def stop(number: int, _frame: object) -> None:
         sys.exit(128 + number)
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGHUP, stop)
+    if sys.stdout is None:  # it was closed
+        drop_stdout()
+        sys.stdout = os.fdopen(1, "w")
     try:
-        main_status = main()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGHUP, stop)
+        try:
+            code: str | int | None = main()
+        except SystemExit as ended:  # as after --help
+            code = ended.code
         sys.stdout.flush()
-        sys.exit(main_status)
+        sys.exit(code)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still has to write
         sys.exit(128 + signal.SIGPIPE)
     except Failure as failure:
         print(f"{name}: {failure}", file=sys.stderr)
@@ -205,6 +223,13 @@ def run_tool(name: str, main: Callable[[], int], status: int = 1) -> None:
         where = f"{error.filename}: " if error.filename else ""
         print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
         sys.exit(status)
+    finally:
+        # Python would complain, of another SIGINT and of what it can't write at its end.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            drop_stdout()
 
 
 def run(

@@ -37,10 +37,12 @@ from vmp.ab.twins import (
 from vmp.ab.workloads import TWIN, WORKLOADS, Workload, of_command
 from vmp.common import (
     SEEDS,
+    SIGNALS,
     Command,
     Failure,
     Parser,
     Usage,
+    ignore_signals,
     parse_count,
     parse_duration,
     parse_positive_duration,
@@ -85,7 +87,6 @@ TURNOVERS = 5
 DEFAULT_SYSTEM = "ext4"
 RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
 OBSERVE = "flush.observe"
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def say(text: str) -> None:
@@ -748,12 +749,6 @@ def figures_text() -> str:
         "function.NAME.calls_per_1000 and function.NAME.instructions_per_1000 or _per_call, and",
         "the module's counters as stats.POINT.NAME.",
     ])  # fmt: skip
-
-
-def ignore_signals() -> None:
-    """Keep further signals from cutting the clean-up short."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
 
 
 def on_signal(signum: int, _frame: object) -> None:

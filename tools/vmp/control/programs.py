@@ -80,8 +80,8 @@ def load(args: argparse.Namespace) -> int:
         raise Failure(f"{args.program} is no file")
     before = plugins(machine.root).keys()
     links = attach(bpftool, args.program, pins())
-    new = plugins(machine.root).keys() - before
     try:
+        new = plugins(machine.root).keys() - before
         if len(new) != 1 or len(links) != 1:
             raise Failure(f"{args.program} has {len(links)} policies: load one at a time")
         point, name = next(iter(new))

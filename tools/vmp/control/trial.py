@@ -15,7 +15,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vmp.common import Command, Failure, Parser, Usage, parse_duration, parse_positive_duration
+from vmp.common import (
+    SIGNALS,
+    Command,
+    Failure,
+    Parser,
+    Usage,
+    ignore_signals,
+    parse_duration,
+    parse_positive_duration,
+)
 from vmp.control.cgroups import Cgroup, chosen, shown
 from vmp.control.counters import parse_pairs, parse_pressure
 from vmp.control.debugfs import MACHINES, TRACE, Assignment, Control, KernelLog, parse_assignments
@@ -23,7 +32,6 @@ from vmp.control.show import red
 from vmp.control.watch import throttled
 from vmp.form import number
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5  # seconds that the module waits longer than this: it is a net
 MOST = 604800  # seconds that the module takes
 REMOTE = "nr_tlb_remote_flush"
@@ -39,12 +47,6 @@ class Stopped(Exception):
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
         self.signum = signum
-
-
-def ignore_signals() -> None:
-    """Have nothing interrupt what is left to do."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
 
 
 def on_signal(signum: int, _frame: object) -> None:

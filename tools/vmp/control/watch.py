@@ -5,7 +5,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -65,7 +64,6 @@ def grown(before: Counted, after: Counted) -> Counted:
 
 def ticks(read: Callable[[], Counted], interval: float, number: int | None) -> Iterator[Tick]:
     """Return what is counted in each interval, in seconds; without a number, until SIGINT."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     before, then = read(), time.monotonic()
     due = then
     for done in count(1):
