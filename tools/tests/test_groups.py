@@ -161,5 +161,18 @@ def test_a_group_that_has_not_run_is_a_failure(
     assert "# not run to its end: b\n1 passed, 0 failed\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("text", ['{"a": 2', "[]", ""])
+def test_minutes_that_are_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(results, "LAST", tmp_path / "minutes")
+    results.LAST.write_text(text)
+    report = Report(tmp_path / "log", [["a"]])
+    with report.group("a"):
+        report.add("one", None)
+    assert report.finish() == 0
+    assert results.LAST.read_text() == '{"a": ' + str(report.minutes["a"]) + "}"
+
+
 def test_no_test_is_a_failure(tmp_path: Path) -> None:
     assert Report(tmp_path / "log").finish() == 1

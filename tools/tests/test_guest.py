@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what tools/vm reads from a guest's kernel log, and of the machine it asks QEMU for."""
 
+import json
 import pty
 import shlex
 import subprocess
@@ -8,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.common import REPO, Words
+from vmp.common import REPO, Failure, Usage, Words, parse
 from vmp.guest import qemu
+from vmp.guest.command import COMMAND, check
 from vmp.guest.foreign import inside
+from vmp.guest.kernel import kernel_inputs
 from vmp.guest.log import NO_PORTS, PORTS, find_splat, stale_breakpoint
+from vmp.testing.pages import parser_of
 
 
 def oops(kind: str, before: str, at: str) -> list[str]:
@@ -62,6 +66,11 @@ def test_a_command_does_not_start_on_the_console(tmp_path: Path) -> None:
     assert NO_PORTS in log.read_text()
 
 
+def write_inputs(kernel: Path, architecture: str) -> None:
+    inputs = {"architecture": architecture, "variant": "plain", "release": "6.12.117"}
+    (kernel / "inputs.json").write_text(json.dumps(inputs))
+
+
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the directory of a kernel; virtme-ng's command is that of QEMU with its options."""
@@ -76,10 +85,39 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     virtme.parent.mkdir(parents=True)
     virtme.touch()
     (tmp_path / "release").write_text("6.12.117\n")
-    (tmp_path / "inputs.json").write_text('{"architecture": "amd64"}')
+    write_inputs(tmp_path, "amd64")
     monkeypatch.setattr(qemu, "CACHE", tmp_path)
     monkeypatch.setattr(qemu, "run", show)
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "",
+        "{",
+        "{}",
+        "[]",
+        "null",
+        "\udcff",
+        '{"architecture": "amd64", "variant": "plain"}',
+        '{"architecture": "vax", "variant": "plain", "release": "6.12.117"}',
+        '{"architecture": "amd64", "variant": 1, "release": "6.12.117"}',
+    ],
+)
+def test_a_directory_that_holds_no_kernel(tmp_path: Path, inputs: str) -> None:
+    (tmp_path / "inputs.json").write_text(inputs, errors="surrogateescape")
+    with pytest.raises(Failure, match="holds no built kernel: give a directory that"):
+        kernel_inputs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--memory=10000G", "--memory=١G", "--disk=99999999999999999999G", f"--disk=1G:{10**9}"],
+)
+def test_a_machine_that_is_too_large(words: str) -> None:
+    with pytest.raises(Usage, match="up to 9999G"):
+        check(parse(parser_of(COMMAND), [words, "--", "true"]))
 
 
 def test_clocks_count_instructions_where_that_is_asked_for(kernel: Path) -> None:
@@ -110,7 +148,7 @@ def test_the_last_node_can_be_of_slow_memory(kernel: Path) -> None:
 def test_a_foreign_guest_has_programs_of_its_own(
     kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (kernel / "inputs.json").write_text('{"architecture": "arm64"}')
+    write_inputs(kernel, "arm64")
     monkeypatch.setattr(qemu, "make_root", lambda architecture: kernel / architecture.name)
     monkeypatch.setattr(qemu, "inside", lambda root: ["env", f"ROOT={root}"])
     words = qemu.qemu_command(qemu.Machine(4, "2G"), kernel, kernel, kernel / "log")

@@ -223,3 +223,5 @@ def test_how_far_a_build_is(
         progress.finish()
         assert capsys.readouterr().err.startswith("kernel: x: 2 steps, 0:0")
     assert (machine / "steps" / "plain").read_text() == "2"
+    (machine / "steps" / "plain").write_text("")  # as on a disk that was full
+    assert kernel.Progress("x", "plain", machine).total == 3

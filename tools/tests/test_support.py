@@ -13,6 +13,8 @@ def test_table(tmp_path: Path) -> None:
     keep(tmp_path, "7.3.4", False, {"plain": Counts(20, 1, 0)})
     keep(tmp_path, "6.12.117", False, {"plain": Counts(45), "static": Counts(22)})
     keep(tmp_path, "7.3.4", True, {"plain": Counts(30, 0, 8), "slow": Counts(2)})
+    (tmp_path / "6.12.117.json").write_text("{")  # as on a disk that was full
+    keep(tmp_path, "6.12.117", False, {"plain": Counts(45), "static": Counts(22)})
     lines = [line.rsplit("|", 2)[0] for line in table(tmp_path).splitlines()]
     assert lines[0] == "| Linux | KUnit, guest tests | slow disks "
     assert lines[2] == "| 6.12.117 | 45 of 45 | - "

@@ -183,7 +183,7 @@ def test_actions_that_are_none(text: str) -> None:
         options.chosen(text)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "x", "1.5", str(1 << 32), "²"])
+@pytest.mark.parametrize("text", ["", "-1", "x", "1.5", str(1 << 32), "9" * 5000, "²"])
 def test_a_seed_that_is_none(text: str) -> None:
     with pytest.raises(
         argparse.ArgumentTypeError, match="is no seed: write one from 0 to 4294967295"

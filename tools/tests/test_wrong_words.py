@@ -27,7 +27,7 @@ from vmp.vmscanctl import COMMANDS, OF_A_CGROUP, entry, make_parser
 SEED, LINES = 29, 200
 TIMES = ("nan", "inf", "-inf", "-1", "-2s", "", "soon", "5 days", "1e3s", "9999h")
 NUMBERS = ("nan", "inf", "1.5", "many", "", "0x", "1G", "-1")
-SIZES = ("8000", "0", "0M", "-1M", "M", "nan", "1.5G", "64X", "")
+SIZES = ("8000", "0", "0M", "-1M", "M", "nan", "1.5G", "64X", "", f"{'9' * 20}G")
 CGROUPS = ("", "/", "//", "..", "a/../b")
 SETTINGS = ("flush", "=batch", "flush=", ",", "flush=batch,,")
 # Of options whose values are texts, by what --help calls these.

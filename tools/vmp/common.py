@@ -65,6 +65,13 @@ def result_file(name: str) -> Path:
     return path
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that has all of the text, or what it had before, whatever comes in between."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text)
+    part.replace(path)
+
+
 def parse_size(text: str) -> int:
     """Return a size such as 64M in bytes; raise ValueError for another form, no unit, or 0."""
     match = re.fullmatch(r"([0-9]{1,15})([KMGT])(?:i?B)?", text.strip(), re.IGNORECASE)

@@ -40,6 +40,8 @@ from vmp.programs import compile_workloads
 NO_GUEST = 125
 SPLAT = 99
 BOOT_TRIES = 3
+SIZE = "([1-9][0-9]{0,6}M|[1-9][0-9]{0,3}G)"  # less than 10 TB
+IOPS = "[1-9][0-9]{0,8}"
 
 
 def options(parser: Parser) -> None:
@@ -79,11 +81,16 @@ def check(arguments: argparse.Namespace) -> None:
         raise Usage(f"--numa {arguments.numa}: give 1 to the number of CPUs, {arguments.cpus}")
     if arguments.slow_node and arguments.numa < 2:
         raise Usage("--slow-node: give 2 nodes at least, as in --numa 2")
-    if not re.fullmatch(r"[1-9]\d*[MG]", arguments.memory):
-        raise Usage(f"--memory '{arguments.memory}': give a number with M or G, as in 512M")
+    if not re.fullmatch(SIZE, arguments.memory):
+        raise Usage(
+            f"--memory '{arguments.memory}': give a number with M or G, as in 512M, up to 9999G"
+        )
     for disk in arguments.disk:
-        if not re.fullmatch(r"[1-9]\d*[MG](:[1-9]\d*)?", disk):
-            raise Usage(f"--disk '{disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200")
+        if not re.fullmatch(f"{SIZE}(:{IOPS})?", disk):
+            raise Usage(
+                f"--disk '{disk}': give SIZE or SIZE:IOPS, as in 1G or 512M:200, "
+                "up to 9999G:999999999"
+            )
     if arguments.no_load and arguments.module:
         raise Usage("--module names a module to load: leave --no-load out")
     if arguments.module and not (arguments.module / "vmscan_policy.ko").exists():

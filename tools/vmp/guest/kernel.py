@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from vmp.common import CACHE, REPO, Failure, Words, locked, run
+from vmp.common import CACHE, REPO, Failure, Words, locked, run, write_whole
 from vmp.form import to_go
 from vmp.guest.architecture import ALL, Architecture
 from vmp.guest.hooks import hook_patches
@@ -224,6 +224,14 @@ def configure(
         )
 
 
+def usual_steps(variant: str) -> int:
+    """Return how many steps the last whole build of a variant took, or one usually takes."""
+    try:
+        return int((STEPS / variant).read_text())
+    except (FileNotFoundError, ValueError):  # there is none, or it was not written to its end
+        return USUAL.get(variant, 0)
+
+
 class Progress:
     """Shows on stderr how far a build is; one line that is rewritten on a terminal.
 
@@ -233,7 +241,7 @@ class Progress:
     def __init__(self, what: str, variant: str, build: Path):
         self.what = what
         self.last = STEPS / variant
-        self.total = int(self.last.read_text()) if self.last.exists() else USUAL.get(variant, 0)
+        self.total = usual_steps(variant)
         self.start = time.monotonic()
         self.terminal = sys.stderr.isatty()
         self.shown = self.start
@@ -262,7 +270,7 @@ class Progress:
         self.total = 0
         if not self.before:
             STEPS.mkdir(exist_ok=True)
-            self.last.write_text(str(self.done))
+            write_whole(self.last, str(self.done))
         self.show("\r\033[K" if self.terminal else "", "\n")
 
 
@@ -420,10 +428,14 @@ def kernel_inputs(kernel: Path) -> dict[str, Any]:
     """Return what a built kernel was built from."""
     try:
         inputs: dict[str, Any] = json.loads((kernel / "inputs.json").read_text())
-    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
+        texts = (inputs["variant"], inputs["release"])
+        whole = inputs["architecture"] in ALL and all(isinstance(text, str) for text in texts)
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
         raise Failure(
             f"{kernel} holds no built kernel: give a directory that `tools/kernel build` printed"
-        ) from None
+        )
     return inputs
 
 

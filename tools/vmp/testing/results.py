@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from vmp.common import OUT, REPO, Failure
+from vmp.common import OUT, REPO, Failure, write_whole
 from vmp.form import to_go
 
 LAST = OUT / "test-minutes.json"  # of each group, when it was last run
@@ -22,6 +23,15 @@ def stolen() -> float:
     """Return how long CPUs of this machine had work while its host ran others, in seconds."""
     with open("/proc/stat", encoding="ascii") as stat:
         return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """Return what a file keeps of earlier runs: nothing where there is none, or it is not whole."""
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def reason(error: Exception) -> str:
@@ -48,7 +58,7 @@ class Report:
     def __init__(self, log: Path, lanes: Iterable[Sequence[str]] = ()) -> None:
         """Begin; the groups of a lane run one after the other, beside those of the others."""
         self.lanes = list(lanes)
-        self.last: dict[str, float] = json.loads(LAST.read_text()) if LAST.exists() else {}
+        self.last: dict[str, float] = read_kept(LAST)
         self.begun: dict[str, float] = {}
         self.passed = 0
         self.failed: list[str] = []
@@ -170,5 +180,5 @@ class Report:
         self.say(*(f"# failed: {name}" for name in self.failed))
         self.say(f"{self.passed} passed, {len(self.failed)} failed")
         if self.lanes:
-            LAST.write_text(json.dumps(self.last))
+            write_whole(LAST, json.dumps(self.last))
         return 1 if self.failed or missing or not self.passed else 0

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vmp.common import OUT, REPO
-from vmp.testing.results import Counts
+from vmp.common import OUT, REPO, write_whole
+from vmp.testing.results import Counts, read_kept
 
 NEW = OUT / "tested"  # what runs write
 KEPT = REPO / "docs" / "results" / "tested"  # what the table is of
@@ -28,12 +28,12 @@ def keep(directory: Path, point: str, full: bool, counts: dict[str, Counts]) -> 
     """Note what the groups of a run found with the point release `point`."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{point}.json"
-    groups: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    groups = read_kept(path)
     date = time.strftime("%Y-%m-%d", time.gmtime())
     for name, found in counts.items():
         if name in COLUMNS:
             groups[name] = asdict(found) | {"full": full, "date": date}
-    path.write_text(json.dumps(groups, indent=1) + "\n")
+    write_whole(path, json.dumps(groups, indent=1) + "\n")
 
 
 def cell(group: dict[str, Any] | None) -> str:

@@ -3,6 +3,7 @@
 
 import argparse
 import random
+import re
 
 from vmp.common import SEEDS, Parser, Usage, parse_positive_duration
 from vmp.torture.actions import ACTIONS, KNOWN
@@ -10,7 +11,7 @@ from vmp.torture.actions import ACTIONS, KNOWN
 
 def parse_seed(text: str) -> int:
     """Return a seed; a `type` of argparse: raises ArgumentTypeError for what is none."""
-    if not text.isascii() or not text.isdigit() or int(text) >= SEEDS:
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) >= SEEDS:
         raise argparse.ArgumentTypeError(f"'{text}' is no seed: write one from 0 to {SEEDS - 1}")
     return int(text)
 
