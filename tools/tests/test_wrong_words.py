@@ -133,6 +133,17 @@ def test_a_wrong_line(
 
 
 @pytest.mark.usefixtures("nothing_begins")
+@pytest.mark.parametrize(
+    "words", ["check --arch=arm64", "patches --arch=arm64 DIR", "check --kernel=7.3:arm64"]
+)
+def test_an_architecture_that_makes_no_difference(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of(("kernel", *words.split()), monkeypatch) == 2
+    assert "arm64" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("nothing_begins")
 @pytest.mark.parametrize("words", ["no-such-group", "--ful", "--changed=HEAD static", "--kernel"])
 def test_a_wrong_line_of_test(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -144,7 +155,8 @@ def test_a_wrong_line_of_test(
     assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.parametrize("words", ["--benc", "bench", "--bench=1"])
+@pytest.mark.parametrize("words", ["--benc", "bench", "--bench=1", "--version demo"])
 def test_a_wrong_line_of_setup(words: str) -> None:
-    done = subprocess.run([REPO / "tools" / "setup", words], capture_output=True, text=True)
+    command = [str(REPO / "tools" / "setup"), *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

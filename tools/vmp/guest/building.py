@@ -11,7 +11,14 @@ from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
 from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
 from vmp.guest.porting import check, nearest, source_trial
-from vmp.guest.sources import add_kernel, asked, find_version, versions
+from vmp.guest.sources import (
+    KERNEL_HELP,
+    add_kernel,
+    architecture_of,
+    asked,
+    find_version,
+    versions,
+)
 from vmp.guest.trial import release_trial
 
 
@@ -25,8 +32,11 @@ def arguments(parser: Parser) -> Any:
     listing = commands.add_parser("versions", help="print the point releases, oldest first")
     patches = commands.add_parser("patches", help="write a series' patches, for quilt")
     check = commands.add_parser("check", help="try a series on a kernel's source")
-    for command in (build, programs, deb, patches, check):
+    for command in (build, programs, deb):
         add_kernel(command.add_argument)
+    for command in (patches, check):  # the same for all architectures, and for this machine's alone
+        command.add_argument("--kernel", metavar="V", help=KERNEL_HELP)
+        command.set_defaults(arch=None)
     add_kernel(module.add_argument, ", or a built kernel's directory")
     for command in (build, module):
         command.add_argument("--variant", choices=VARIANTS, help="configuration (default: plain)")
@@ -73,6 +83,11 @@ def try_series(args: argparse.Namespace) -> int:
     if args.source:
         fits = check(str(args.source), source_trial(args.source.resolve(), args.series))
     else:
-        version = find_version(asked(args), hooked=False)
+        name = asked(args)
+        if not architecture_of(name).native:
+            raise Usage(
+                f"check compiles for this machine's architecture alone: '{name}' has another"
+            )
+        version = find_version(name, hooked=False)
         fits = check(version.point, release_trial(version, args.series or nearest(version.series)))
     return 0 if fits else 1
