@@ -378,11 +378,10 @@ def test_a_failed_run_is_reduced(
     monkeypatch.setattr(command, "in_guests", in_guests)
     monkeypatch.setattr(command, "build_kernel", lambda *_: tmp_path)
     monkeypatch.setattr(command, "OUT", tmp_path)
-    assert (
-        command.torture(parsed("--seed", "7", "--reduce", "--numa", "2", "--kernel", "6.12")) == 1
-    )
+    same = "--numa 2 --kernel 6.12 --arch arm64"
+    assert command.torture(parsed("--seed", "7", "--reduce", *same.split())) == 1
     last = capsys.readouterr().out.splitlines()[-1]
-    again = "tools/torture --seed 7 --for 120s --numa 2 --kernel 6.12 --actions cpu,lru"
+    again = f"tools/torture --seed 7 --for 120s {same} --actions cpu,lru"
     assert last.endswith(again)
     assert len(logs) == len(set(logs)) > 4
     assert "migrate" not in tried

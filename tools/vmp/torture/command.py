@@ -136,6 +136,7 @@ def torture(args: argparse.Namespace) -> int:
     again += f" --{args.variant.partition('-')[0]}" if args.variant != "plain" else ""
     again += f" --numa {args.numa}" if args.numa != "1" else ""
     again += f" --kernel {args.kernel}" if args.kernel else ""
+    again += f" --arch {args.arch}" if args.arch else ""
     again += "" if actions == list(ACTIONS) else f" --actions {','.join(actions)}"
     print(f"torture: it has failed; to do the same: {again}", flush=True)
     return 1
