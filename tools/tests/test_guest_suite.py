@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from vmp.common import Words
+from vmp.guest import suite as vm_suite
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.qemu import run_guest
 from vmp.guest.sources import Version
@@ -152,3 +153,33 @@ def test_a_guest_is_ended_after_its_time(tmp_path: Path) -> None:
 
 def test_a_guest_that_ends(tmp_path: Path) -> None:
     assert run_guest(["sh", "-c", "exit 3"], tmp_path, 60) == 3
+
+
+def vm_that(does: str, monkeypatch: pytest.MonkeyPatch, directory: Path) -> Path:
+    """Have tools/vm do something else; return its log."""
+    monkeypatch.setattr(vm_suite, "VM", directory / "vm")
+    vm_suite.VM.write_text(f"#!/bin/sh\n{does}\n")
+    vm_suite.VM.chmod(0o755)
+    return directory / "log"
+
+
+def test_a_guests_lines_are_told_when_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = vm_that("echo one; echo two >&2; exit 3", monkeypatch, tmp_path)
+    told: list[tuple[str, str]] = []
+    found = vm_suite.vm_once([], log, lambda line: told.append((line, log.read_text())))
+    assert found == (3, "one\ntwo\n")
+    assert told == [("one", "one\n"), ("two", "one\ntwo\n")]
+
+
+def test_a_guest_ends_with_who_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    log = vm_that("echo $$; exec sleep 60", monkeypatch, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        vm_suite.vm_once([], log, interrupted)
+    assert not Path("/proc", log.read_text().strip()).exists()

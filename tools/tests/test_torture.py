@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
@@ -339,12 +340,18 @@ def parsed(*words: str) -> argparse.Namespace:
     ],
 )
 def test_a_lost_guest_is_followed_by_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, left: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: str,
+    left: int,
 ) -> None:
     """For the time that is left, with the same seed and actions; it runs to its end."""
-    asked = []
+    asked: list[str] = []
 
-    def vm_once(words: Words, _log: Path) -> tuple[int, str]:
+    def vm_once(words: Words, _log: Path, tell: Callable[[str], None]) -> tuple[int, str]:
+        for line in (f"# torture: at {60 * len(asked)} s", "# torture: seed 7", "ok 1 - torture"):
+            tell(line)
         asked.append(next(str(word) for word in words if "VMP_TORTURE=" in str(word)))
         lost = len(asked) == 1
         return STALE_BREAKPOINT if lost else 0, SEED_LINE + said
@@ -360,6 +367,8 @@ def test_a_lost_guest_is_followed_by_another(
     assert asked == [
         f"VMP_TORTURE=--seed 7 --for {time}s --actions cpu,lru" for time in (100, left)
     ]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "lost" not in line] == ["torture: at 0 s", "torture: at 60 s"]
 
 
 def test_a_failed_run_is_reduced(

@@ -2,6 +2,7 @@
 """What runs the guest tests: their programs, and a guest for them."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from vmp.common import CACHE, REPO
@@ -34,20 +35,30 @@ def vm(arguments: list[str | Path], log: Path) -> tuple[int, str]:
     return status, text
 
 
-def vm_once(arguments: list[str | Path], log: Path) -> tuple[int, str]:
-    """Run tools/vm with both streams in `log`; return its exit status and the log's text."""
+def vm_once(
+    arguments: list[str | Path], log: Path, tell: Callable[[str], object] = lambda _: None
+) -> tuple[int, str]:
+    """Run tools/vm with both streams in `log`; return its exit status and the log's text.
+
+    `tell` is called with each line when it comes.
+    """
     log.parent.mkdir(exist_ok=True)
-    with log.open("w") as output:
-        done = subprocess.run(
-            # The guest must not outlive us, even when we are killed.
-            ["setpriv", "--pdeathsig", "TERM", str(VM), *map(str, arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=REPO,
-            check=False,
-        )
-    return done.returncode, log.read_text(errors="replace")
+    # The guest must not outlive us, even when we are killed.
+    command = ["setpriv", "--pdeathsig", "TERM", str(VM), *map(str, arguments)]
+    with (
+        log.open("wb", buffering=0) as output,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, cwd=REPO) as guest,
+    ):  # fmt: skip
+        assert guest.stdout
+        try:
+            for line in guest.stdout:
+                output.write(line)
+                tell(line.decode(errors="replace").rstrip())
+        except BaseException:
+            guest.terminate()
+            raise
+    return guest.returncode, log.read_text(errors="replace")
 
 
 def programs_of(architecture: Architecture) -> Path:

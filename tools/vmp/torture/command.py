@@ -23,6 +23,7 @@ OPERATION = "To pages that are checked."
 LEAST = 10  # seconds that are worth a guest: one runs to its end, whatever others have done
 TRIES = 2  # runs without a failure after which a list of actions is held for harmless
 SAID = re.compile(r"^# (torture: (?!at ).*)$", re.MULTILINE)
+GOES_ON = "# torture: at "
 LANES_START = re.compile(r"^# torture: the lanes start at (\d+)$", re.MULTILINE)
 SLOW = 10  # a guest's second takes no longer than so many of ours, however busy the machine
 BEGUN = re.compile(r"^# torture: seed .*, actions (\S+)$", re.MULTILINE)
@@ -63,6 +64,12 @@ def words_for(args: argparse.Namespace, actions: list[str], seconds: float) -> s
     return shlex.join(["--seed", str(args.seed), "--for", time_, "--actions", ",".join(actions)])
 
 
+def tell(line: str) -> None:
+    """Print a line of the guest's that says how far it is."""
+    if line.startswith(GOES_ON):
+        print(line.removeprefix("# "), flush=True)
+
+
 def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: str) -> Run:
     """Run in a guest, and for what is left in another where QEMU has lost one."""
     version = kernel_version(kernel)
@@ -79,7 +86,7 @@ def in_guests(args: argparse.Namespace, kernel: Path, actions: list[str], name: 
         environment += [f"VMP_BPF={programs}"] if programs else []
         words: Words = ["--kernel", kernel, "--numa", args.numa,
                         *PATIENCE, "--timeout", str(min(LONGEST, SLOW * limit))]  # fmt: skip
-        status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log)
+        status, text = vm_once([*words, "--", "env", *environment, GUEST / "run", TEST], log, tell)
         if status != STALE_BREAKPOINT:
             return judged(status, text, log)
         print(f"torture: QEMU lost the guest: {log}", flush=True)
