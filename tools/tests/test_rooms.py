@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, VERSION
 from vmp.livepatch.install import INSTALL, UNINSTALL
-from vmp.testing.pages import MAN, explained, heads, pages, with_heads
+from vmp.testing.pages import MAN, heads, long_option, pages, section, with_heads
 from vmp.vmscanctl import COMMANDS
 
 PACKAGE = REPO / "tools" / "vmp"
@@ -79,6 +79,13 @@ def test_ctrl_c_ends_a_program_without_a_word_while_it_is_loaded(path: Path) -> 
 
 def test_the_version_is_the_modules() -> None:
     assert f'PACKAGE_VERSION="{VERSION}"' in (REPO / "dkms.conf").read_text()
+
+
+def explained(text: str) -> set[str]:
+    """Return the options that a page explains."""
+    found = section(text)
+    lines = re.findall(r"^\.TP\n(.*)$", found[0], re.MULTILINE) if found else []
+    return set(filter(None, map(long_option, lines)))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is known of the points, their policies and parameters, from points.toml."""
 
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).with_name("points.toml")
+from vmp.common import read_data
 
 
 @dataclass(frozen=True)
@@ -51,14 +49,13 @@ def make_point(table: dict[str, Any]) -> Point:
 @cache
 def known_points() -> dict[str, Point]:
     """Return the points that are known, by name; a loaded module may have fewer, or others."""
-    tables = tomllib.loads(FILE.read_text())["points"]
-    return {name: make_point(table) for name, table in tables.items()}
+    return {name: make_point(table) for name, table in read_data(__file__)["points"].items()}
 
 
 @cache
 def known_parameters() -> dict[str, Parameter]:
     """Return the parameters of all points by the names that `set` takes."""
-    own = tomllib.loads(FILE.read_text())["parameters"]
+    own = read_data(__file__)["parameters"]
     found = {name: Parameter(**table) for name, table in own.items()}
     for point, known in known_points().items():
         found |= {f"{point}.{name}": parameter for name, parameter in known.parameters.items()}

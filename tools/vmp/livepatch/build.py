@@ -16,9 +16,9 @@ from pathlib import Path
 
 from vmp.common import REPO, Failure, Words, run
 from vmp.guest.hooks import hook_patches
-from vmp.guest.kernel import Edit, make_environment, push
+from vmp.guest.kernel import OPTION, Edit, make_environment, push
 from vmp.guest.trial import original_files, touched
-from vmp.livepatch.kernel import OPTION, Target
+from vmp.livepatch.kernel import Target
 from vmp.livepatch.kpatch import Kpatch, find_kpatch
 from vmp.livepatch.names import BUILT, MODULE, NAME
 from vmp.livepatch.symbols import Kernel, place, read_kernel, read_object, table

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import Failure, run
+from vmp.guest.kernel import OPTION
 from vmp.guest.sources import Version, find_version
 from vmp.guest.stock import Stock
 from vmp.livepatch.image import extract, list_symbols, read_notes
 from vmp.livepatch.names import NOTES
 
 NEEDED = ("LIVEPATCH", "KALLSYMS_ALL", "LRU_GEN", "ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH")
-OPTION = "CONFIG_VMSCAN_POLICY"
 KALLSYMS = Path("/proc/kallsyms")
 RELEASE = "release"
 

@@ -83,13 +83,6 @@ def long_option(line: str) -> str:
     return names[-1] if names else ""
 
 
-def explained(text: str) -> set[str]:
-    """Return the options that a page explains."""
-    found = section(text)
-    lines = re.findall(r"^\.TP\n(.*)$", found[0], re.MULTILINE) if found else []
-    return set(filter(None, map(long_option, lines)))
-
-
 def with_heads(text: str, known: dict[str, str]) -> str:
     """Return a page with the first lines of its options' paragraphs as the parsers have them."""
     found = section(text)
