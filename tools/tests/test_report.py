@@ -480,6 +480,14 @@ def test_each_run_has_its_verdict(place: Path) -> None:
     assert 'class="effect better"' in page
 
 
+def test_files_of_one_name_are_all_shown(place: Path) -> None:
+    for name in ("one", "two"):
+        (place / name).mkdir()
+        (place / name / "ab.json").write_text(text_of(ab_result()))
+    page = page_of(place, "one/ab.json", "two/ab.json")
+    assert page.count("<figure") == 2
+
+
 @pytest.mark.parametrize(
     ("words", "environment", "why"),
     [

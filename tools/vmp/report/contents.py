@@ -13,7 +13,7 @@ from vmp.result.model import Result
 class Contents:
     """The picture of a recording, ab's results with their titles, and what belongs together.
 
-    `files` are the names of these results' files.
+    `files` are the paths of these results' files.
 
     `kernel` is '' and `cpus` 0 where the recording does not tell. `matched` has the index of its
     report for each run of the recording, and `compared` the rows of match.beside() by side for

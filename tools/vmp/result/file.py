@@ -118,12 +118,12 @@ def load_results(path: Path) -> Results:
 
 
 def named(path: Path) -> dict[str, Result]:
-    """Return the runs of a file by name: the file's, and run and boot where there are several."""
+    """Return the runs of a file by name: its path, and run and boot where there are several."""
     found = load(path)
     if isinstance(found, Result):
-        return {path.name: found}
+        return {str(path): found}
     return {
-        f"{path.name}, {name}{f', boot {number}' if len(boots) > 1 else ''}": boot
+        f"{path}, {name}{f', boot {number}' if len(boots) > 1 else ''}": boot
         for name, boots in found.runs.items()
         for number, boot in enumerate(boots, 1)
     }
