@@ -458,11 +458,34 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
     assert run_ab(20, Failure("")) == 0
     out, said = capsys.readouterr()
     assert "ab: the guard tripped: cause=oom" in said
-    assert "1 void slice is left out, with the neighbour of each: the guard tripped." in out
+    assert "1 void slice is left out, with the neighbour of each: the guard tripped, or a" in out
     assert cleared == [1]
     kept = file.load_run(tmp_path / "r.json")
     assert [piece.void for piece in kept.slices] == [False, False, True, *[False] * 17]
     assert kept.pairs == 9
+
+
+def test_a_slice_in_which_the_count_of_operations_fell_is_void(
+    run_ab: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Of a service that starts anew in the third slice; a snapshot comes before the first.
+    counts = itertools.chain([500, 510, 520, 530, 540, 550, 40], itertools.count(50, 10))
+    ticks = itertools.count()
+    monkeypatch.setattr(vars(command)["Counters"], "snapshot",
+                        lambda *_: {"time": next(ticks), "progress": next(counts)})  # fmt: skip
+    assert run_ab(20, Failure("")) == 0
+    out, said = capsys.readouterr()
+    assert "ab: progress fell by 510 in a slice, which is void" in said
+    assert "1 void slice is left out" in out
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["slices"][2]["void"]
+    assert file.load_run(tmp_path / "r.json").pairs == 9
+    del document["slices"][2]["void"]  # as files of before have it
+    (tmp_path / "r.json").write_text(json.dumps(document))
+    assert file.load_run(tmp_path / "r.json").pairs == 9
 
 
 def test_a_full_disk_ends_no_run(

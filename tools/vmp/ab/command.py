@@ -321,9 +321,12 @@ class Run:
             control.write(self.common)
         return bool(reason)
 
-    def unless_tripped(self, control: Control, piece: Slice) -> Slice:
-        """Return a slice, void if the guard has tripped."""
-        return replace(piece, void=True) if self.had_tripped(control) else piece
+    def unless_void(self, control: Control, piece: Slice) -> Slice:
+        """Return a slice, void if the guard has tripped or a counter has fallen."""
+        fallen = piece.fallen()
+        for name in fallen:
+            say(f"{name} fell by {-piece.counters[name]:g} in a slice, which is void")
+        return replace(piece, void=True) if self.had_tripped(control) or fallen else piece
 
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
@@ -355,7 +358,7 @@ class Run:
                 time.sleep(self.plan.settle or 0)
             piece = self.measure_slice(counters, index, side)
             memcg.require_alive()
-            result = self.keep(result, [self.unless_tripped(self.control, piece)])
+            result = self.keep(result, [self.unless_void(self.control, piece)])
 
     def measure_twins(self, twins: list[Twin], result: Result) -> None:
         """Exchange the sides and read the counters, period by period."""
@@ -371,7 +374,7 @@ class Run:
                 time.sleep(plan.settle)
             pieces = zip(twins, measure(twins, sides, plan.turnovers, plan.seconds), strict=True)
             result = self.keep(
-                result, [self.unless_tripped(twin.control, piece) for twin, piece in pieces]
+                result, [self.unless_void(twin.control, piece) for twin, piece in pieces]
             )
 
     def keep(self, result: Result, pieces: list[Slice]) -> Result:

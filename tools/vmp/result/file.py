@@ -10,7 +10,7 @@ which nothing here reads.
 import json
 import os
 from contextlib import ExitStack
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def slice_of(piece: dict[str, Any]) -> Slice:
     values = (*found.counters.values(), *(found.stalls or ()))
     if found.side not in ("A", "B") or not all(isinstance(v, int | float) for v in values):
         raise ValueError
-    return found
+    return replace(found, void=True) if found.fallen() else found
 
 
 def run_of(document: dict[str, Any]) -> Result:

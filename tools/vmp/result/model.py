@@ -38,7 +38,7 @@ class Slice:
 
     Of twins, `place` tells in which of the two cgroups, 1 or 2; two slices that follow each other
     are then of the same time. 0: there is one cgroup. `void`: it does not count, nor does its
-    neighbour.
+    neighbour: the guard tripped, or a counter fell.
     """
 
     side: str
@@ -47,6 +47,10 @@ class Slice:
     events_lost: int = 0
     place: int = 0
     void: bool = False
+
+    def fallen(self) -> list[str]:
+        """Return the counters that fell, as where a service was started anew: they tell nothing."""
+        return [name for name, value in self.counters.items() if value < 0]
 
     def values(self) -> Values:
         """Return what the rows are made of."""

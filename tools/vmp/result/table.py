@@ -117,7 +117,10 @@ def void_note(result: Result) -> str:
     if not void:
         return ""
     slices = "slice is" if void == 1 else "slices are"
-    return f"{void} void {slices} left out, with the neighbour of each: the guard tripped."
+    return (
+        f"{void} void {slices} left out, with the neighbour of each: the guard tripped, "
+        "or a counter fell."
+    )
 
 
 def chance_note(result: Result) -> str:
