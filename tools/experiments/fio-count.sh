@@ -16,7 +16,7 @@ fio=$!
 while kill -0 $fio 2>/dev/null; do
 	# Of the groups, that of the readers; the sixth field is the KiB that they have read.
 	tail -n 5 "$said" | awk -F';' -v kib="$kib" \
-		'$1 == 3 && $6 > 0 && NF > 100 { n = $6 } END { if (n) printf "%d\n", n / kib }' \
+		'$1 == 3 && $6 > 0 && NF > 100 { n = $6 } END { if (n) printf "%.0f\n", n / kib }' \
 		>"$PROGRESS.new"
 	[ ! -s "$PROGRESS.new" ] || mv "$PROGRESS.new" "$PROGRESS"
 	sleep 0.3

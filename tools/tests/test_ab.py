@@ -72,6 +72,8 @@ def test_only_wanted_names_are_taken() -> None:
 def test_progress_is_the_last_number() -> None:
     assert counters.parse_progress("round 3\nops: 1250.5 done\n") == 1250.5
     assert counters.parse_progress("starting") is None
+    with pytest.raises(Failure, match="2.14748e.09: print all of its digits"):
+        counters.ProgressCommand("echo 2.14748e+09").peek()
 
 
 def test_progress_is_read_from_the_end_of_the_file(

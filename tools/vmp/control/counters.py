@@ -55,8 +55,16 @@ def parse_interrupts(text: str, wanted: tuple[str, ...] = IRQ) -> dict[str, int]
 
 
 def parse_progress(text: str) -> float | None:
-    """Return the last number of the text, None if there is none."""
-    numbers = re.findall(r"\d+(?:\.\d+)?", text)
+    """Return the last number of the text, None if there is none.
+
+    Raises Failure for one with an exponent, which is rounded: a slice would count by thousands.
+    """
+    numbers = re.findall(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", text)
+    if numbers and not re.fullmatch(r"[\d.]+", numbers[-1]):
+        raise Failure(
+            f"the count of operations is rounded, {numbers[-1]}: print all of its digits, as "
+            'printf "%.0f" does in awk'
+        )
     return float(numbers[-1]) if numbers else None
 
 
