@@ -602,6 +602,18 @@ def test_runs_of_one_setting_are_judged_one_by_one() -> None:
     assert said in " ".join(table.chance_note(given).split())
 
 
+def test_of_runs_of_one_setting_that_ended_early_whole_ones_are_judged() -> None:
+    key = "remote_flushes_per_1000"
+    one = result(aa=20, primary=(key,))
+    planned = replace(one.settings, slices=12)
+    given = replace(one, settings=planned, slices=one.slices * 8, ended="oh")
+    assert given.by_chance() == [[key], [key]]
+    assert "Cut into 2 runs of 12 slices, 2 have" in table.chance_note(given).replace("\n", " ")
+    assert replace(given, slices=one.slices).by_chance() == []
+    old = replace(given, settings=one.settings)
+    assert "Cut" not in table.chance_note(old)
+
+
 @pytest.mark.parametrize(
     ("b", "seconds", "warned"),
     [("scan=budget", 6, False), ("scan=budget", 5, True), ("flush.max_folios=31", 5, False)],

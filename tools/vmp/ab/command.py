@@ -154,6 +154,7 @@ class Plan:
             b=settings(self.b),
             both=settings(self.both),
             aa=self.aa,
+            slices=self.slices,
             seed=self.seed,
             primary=tuple(self.primary),
             memory_bytes=limit,

@@ -137,18 +137,19 @@ def chance_table(experiment: Experiment, every: list[Results]) -> str:
     for results in every:
         for run, result in ((run, boot) for run, boots in results.runs.items() for boot in boots):
             what = result.settings
-            found = [keys for keys in result.by_chance() if keys]
+            cut = result.by_chance()
+            found = [keys for keys in cut if keys]
             names = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found) or "-"
             primary = ", ".join(f"`{key}`" for key in what.primary)
             cells = (
                 place(experiment, results, run),
                 primary,
-                str(what.aa),
+                str(len(cut)),
                 str(len(found)),
                 names,
             )
             lines.append(f"| {' | '.join(cells)} |")
-            total, wrong = total + what.aa, wrong + len(found)
+            total, wrong = total + len(cut), wrong + len(found)
     lines.append(f"| all | | {total} | {wrong}, {100 * wrong / max(1, total):.1f} % | |")
     return "\n".join([CHANCE_HEAD, "|---|---|---|---|---|", *lines])
 

@@ -171,6 +171,7 @@ class Settings:
     slice_seconds: float
     title: str = ""
     aa: int = 0  # so many runs of one setting twice; 0: A and B differ
+    slices: int = 0  # of each run, as planned; 0: a file of before does not tell
     twins: bool = False  # A and B at the same time, each in a cgroup of its own
     turnovers: float = 0  # of twins: how often contents are replaced in a slice, if time is enough
     seed: int | None = None  # of the coin that chose the order; None: none was thrown
@@ -255,10 +256,16 @@ class Result:
             found[side] = pages * seconds / stolen if stolen and held else None
         return found
 
+    def each_run(self) -> int:
+        """Return of how many slices each of the runs of one setting is; 0 if that is not known."""
+        told = 0 if self.ended else len(self.slices) // self.settings.aa
+        return self.settings.slices or told
+
     def by_chance(self) -> list[list[str]]:
-        """Return the primary figures that are marked in each of the runs of one setting."""
-        each = len(self.slices) // self.settings.aa
-        parts = (self.slices[start : start + each] for start in range(0, len(self.slices), each))
+        """Return the primary figures that are marked in each whole run of one setting."""
+        each = self.each_run()
+        count = len(self.slices) // each if each else 0
+        parts = (self.slices[number * each : (number + 1) * each] for number in range(count))
         runs = (replace(self, slices=part) for part in parts)
         return [[row.key for row in run.primary if row.marked()] for run in runs]
 

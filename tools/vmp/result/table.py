@@ -134,11 +134,11 @@ def chance_note(result: Result) -> str:
         f"A and B were the same setting: {len(found)} of {len(result.primary)} primary figures "
         f"are marked by chance{names}."
     )
-    if runs > 1:
-        wrong = [keys for keys in result.by_chance() if keys]
+    if runs > 1 and (every := result.by_chance()):
+        wrong = [keys for keys in every if keys]
         names = ": " + "; ".join(", ".join(keys) for keys in wrong) if wrong else ""
         said += (
-            f" Cut into {runs} runs of {len(result.slices) // runs} slices, {len(wrong)} have a "
+            f" Cut into {len(every)} runs of {result.each_run()} slices, {len(wrong)} have a "
             f"primary figure marked{names}."
         )
     return fill(said, WIDTH)
