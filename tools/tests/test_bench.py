@@ -266,7 +266,7 @@ def test_a_page() -> None:
     page = render(parse("x", GOOD), [results(one=report([1e6] * 6, [1.3e6] * 6))])
     row = (
         "| operations | 6.12.117, one | 1,000,000 | 1,300,000 | +30.0 % | +30.0 to +30.0 % | 0.031 "
-        f"| one | +0.0 % or +0.0 % | +20.0 % | **{REPRODUCED}** |"
+        f"| one | - | +20.0 % | **{REPRODUCED}** |"
     )
     assert row in page
     assert "$ tools/bench run x\n" in page
@@ -451,7 +451,7 @@ def test_a_run_in_a_guest(steps: list[list[str]], capsys: pytest.CaptureFixture[
     ]
     assert [words[0] for words in steps[2:]] == ["tools/ab", "tools/ab"]
     page = capsys.readouterr().out
-    assert "| +50.0 to +50.0 % | 0.031 | one | +0.0 % or +0.0 % | +20.0 % |" in page
+    assert "| +50.0 to +50.0 % | 0.031 | one | - | +20.0 % |" in page
     assert f"| **{REPRODUCED}** |" in page
     assert "$ tools/bench run --kernel 7.3 x\n" in page
     assert page.endswith("/out/bench/x/6.12.117.json\n")

@@ -515,6 +515,15 @@ def test_primary_figures_come_first_and_alone_are_judged() -> None:
     assert found.row("pswpin_per_operation").ends
 
 
+def test_a_primary_figure_without_any_difference_claims_nothing_and_counts_as_a_test() -> None:
+    a = {"seconds": 2.0, "progress": 10, "vmstat.oom_kill": 0}
+    keys = ("operations_per_second", "oom_kill")
+    speed, kills = alternating(a, a | {"progress": 12}, 20, primary=keys).rows[PRIMARY]
+    assert (speed.tests, speed.p, speed.p_corrected) == (2, 2**-9, 2**-8)
+    assert (kills.p, kills.p_corrected, kills.visible) == (None, None, None)
+    assert table.unseen(kills).startswith("no difference: A and B are too often equal")
+
+
 def test_figures_per_operation_are_there_where_something_counts_them() -> None:
     a = {"seconds": 1.0, "progress": 50, "vmstat.pgsteal_anon": 100, "vmstat.pgsteal_file": 0,
          "vmstat.workingset_refault_file": 25}  # fmt: skip

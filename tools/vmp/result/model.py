@@ -120,10 +120,10 @@ class Row:
     def visible(self) -> tuple[float, float] | None:
         """Return the smallest fall and rise, in percent, that four runs of five would have told.
 
-        None where none can be.
+        None where none can be, and where the interval has no width, so that it does not tell.
         """
         least = self.effect.visible(self.tests) if self.effect else None
-        return None if least is None else (in_percent(-least), in_percent(least))
+        return (in_percent(-least), in_percent(least)) if least else None
 
     def no_interval(self) -> str:
         """Say why there is no interval; '' if there is one."""
@@ -418,14 +418,16 @@ def asked(
 def judge(boots: Sequence[Boot], primary: Sequence[str]) -> dict[str, list[Row]]:
     """Return the rows by section, of a run in one boot or in several; those `primary` first.
 
-    Only these are tested, and their p is corrected for their number.
+    Only these are tested, and their p is corrected for their number, which one without any
+    difference counts in, too.
     """
     pieces = [piece for boot in boots for piece in (*boot.a, *boot.b)]
     chosen = asked(primary, pieces)
     found = {key: replace(compare(metric, boots), label=label, primary=True, tests=len(chosen))
              for key, (metric, label) in chosen.items()}  # fmt: skip
-    corrected = holm({key: row.p for key, row in found.items() if row.p is not None})
-    rows = [replace(row, p_corrected=corrected.get(key)) for key, row in found.items()]
+    corrected = holm({key: 1.0 if row.p is None else row.p for key, row in found.items()})
+    rows = [row if row.p is None else replace(row, p_corrected=corrected[key])
+            for key, row in found.items()]  # fmt: skip
     every = sections({name for piece in pieces for name in piece})
     rest = {title: [compare(m, boots) for m in metrics if m.key not in chosen]
             for title, metrics in every.items()}  # fmt: skip

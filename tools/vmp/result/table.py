@@ -87,8 +87,10 @@ def footnote(result: Result) -> str:
 
 def unseen(row: Row) -> str:
     """Say of a figure without a difference which one could have been seen; '' of another."""
-    if row.sign() or not row.visible:
+    if row.sign() or row.undecidable():
         return ""
+    if not row.visible:
+        return "no difference: A and B are too often equal to say which one would have been seen."
     fall, rise = row.visible
     return (
         f"no difference; one of {percent(fall, None)} or {percent(rise, None)} would have been "
