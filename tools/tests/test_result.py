@@ -199,6 +199,19 @@ def test_signed_rank_counts_ties_as_enumeration_does() -> None:
     assert significance.signed_rank(differences) == p
 
 
+def test_p_is_counted_for_primary_figures_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[float] = []
+
+    def signed_rank(_differences: list[float]) -> float:
+        counted.append(0.5)
+        return 0.5
+
+    monkeypatch.setattr(significance, "signed_rank", signed_rank)
+    a = {"seconds": 2.0, "progress": 10, "vmstat.oom_kill": 2}
+    found = alternating(a, a | {"progress": 12}, 20, primary=("oom_kill",))
+    assert (found.row("oom_kill").p, found.row("operations").p, len(counted)) == (0.5, None, 1)
+
+
 def test_an_interval_ends_at_the_rank_of_the_tables() -> None:
     # One more than the critical values of the signed-rank test, two-sided, 5 %, as printed in
     # tables for 5 to 15 pairs and for 30.

@@ -363,14 +363,14 @@ class Boot:
         each = (contrast(metric, [a], [b]) for a, b in zip(self.a, self.b, strict=True))
         return {number: found for number, found in enumerate(each) if found is not None}
 
-    def effect(self, metric: Metric | StallTime) -> tuple[Effect | None, int]:
+    def effect(self, metric: Metric | StallTime, tested: bool) -> tuple[Effect | None, int]:
         """Return what B does in this boot, None without a pair that has the figure, and pairs."""
         found = self.contrasts(metric)
         values = [*found.values()]
         if not found:
             return None, 0
         if not self.places:
-            return by_ranks(values), len(found)
+            return by_ranks(values, tested), len(found)
         return by_t(values, [self.places[number] for number in found]), len(found)
 
     def whole(self, metric: Metric | StallTime) -> float | None:
@@ -380,7 +380,7 @@ class Boot:
         """
         if not self.places:
             return contrast(metric, self.a, self.b)
-        effect, _ = self.effect(metric)
+        effect, _ = self.effect(metric, tested=False)
         return effect.shift if effect else None
 
 
@@ -393,12 +393,12 @@ def contrast(metric: Metric | StallTime, a: list[Values], b: list[Values]) -> fl
     return math.log((after + half) / (before + half))
 
 
-def compare(metric: Metric | StallTime, boots: Sequence[Boot]) -> Row:
+def compare(metric: Metric | StallTime, boots: Sequence[Boot], tested: bool = True) -> Row:
     """Return the row of one figure: one boot is judged by its pairs, several by one value each."""
     a, b = ([piece for boot in boots for piece in getattr(boot, side)] for side in "ab")
     row = Row(metric.key, metric.label, metric.value(a), metric.value(b))
     if len(boots) == 1:
-        effect, pairs = boots[0].effect(metric)
+        effect, pairs = boots[0].effect(metric, tested)
         return replace(row, effect=effect, pairs=pairs)
     each = [found for boot in boots if (found := boot.whole(metric)) is not None]
     effect = by_t(each) if each else None
@@ -429,6 +429,6 @@ def judge(boots: Sequence[Boot], primary: Sequence[str]) -> dict[str, list[Row]]
     rows = [row if row.p is None else replace(row, p_corrected=corrected[key])
             for key, row in found.items()]  # fmt: skip
     every = sections({name for piece in pieces for name in piece})
-    rest = {title: [compare(m, boots) for m in metrics if m.key not in chosen]
+    rest = {title: [compare(m, boots, tested=False) for m in metrics if m.key not in chosen]
             for title, metrics in every.items()}  # fmt: skip
     return {PRIMARY: rows, **rest}

@@ -5,7 +5,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, combinations_with_replacement
 from typing import NamedTuple
 
@@ -14,13 +14,13 @@ TAIL = 40  # one in so many at each end is left out of an interval: 95 % are ins
 POWER = 0.8  # of the runs that would tell a change, where it is said which one could be seen
 
 
-@cache
-def rank_sums(ranks: tuple[int, ...]) -> Counter[int]:
-    """Return for each sum of the positive ranks how many choices of signs have it."""
-    ways = Counter({0: 1})
+@lru_cache(4)
+def rank_sums(ranks: tuple[int, ...]) -> list[int]:
+    """Return for each sum of the positive ranks, from 0 on, how many choices of signs have it."""
+    ways = [1]
     for rank in ranks:
-        raised = Counter({total + rank: n for total, n in ways.items()})
-        ways += raised
+        none = [0] * rank
+        ways = [n + raised for n, raised in zip(ways + none, none + ways, strict=True)]
     return ways
 
 
@@ -38,15 +38,14 @@ def signed_rank(differences: list[float]) -> float | None:
     ways = rank_sums(tuple(twice_rank[size] for size in sizes))
     twice_mean = sum(twice_rank[size] for size in sizes)
     seen = abs(2 * sum(twice_rank[d] for d in differences if d > 0) - twice_mean)
-    extreme = sum(n for total, n in ways.items() if abs(2 * total - twice_mean) >= seen)
-    return extreme / ways.total()
+    extreme = sum(n for total, n in enumerate(ways) if abs(2 * total - twice_mean) >= seen)
+    return extreme / sum(ways)
 
 
 @cache
 def cut(pairs: int) -> int:
     """Return the rank, from 1, of the Walsh average that ends an interval; 0 if there is none."""
-    ways = rank_sums(tuple(range(1, pairs + 1)))
-    below = accumulate(ways[total] for total in sorted(ways))
+    below = accumulate(rank_sums(tuple(range(1, pairs + 1))))
     return sum(TAIL * n <= 1 << pairs for n in below)
 
 
@@ -90,16 +89,17 @@ def walsh(values: Iterable[float]) -> list[float]:
     return sorted((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
 
 
-def by_ranks(contrasts: list[float]) -> Effect:
+def by_ranks(contrasts: list[float], tested: bool = True) -> Effect:
     """Return what pairs of neighbouring slices tell, one contrast or more.
 
     The shift is the Hodges-Lehmann estimate. The interval is the one that belongs to the
     signed-rank test, exact without ties and too wide rather than too narrow with them (Hollander
-    and Wolfe, Nonparametric Statistical Methods, chapter 3). It takes six pairs.
+    and Wolfe, Nonparametric Statistical Methods, chapter 3). It takes six pairs. The p takes long
+    to count, and is left out of what is not `tested`.
     """
     averages, rank = walsh(contrasts), cut(len(contrasts))
     low, high = (averages[rank - 1], averages[-rank]) if rank else (None, None)
-    p = signed_rank(contrasts)
+    p = signed_rank(contrasts) if tested else None
     return Effect(statistics.median(averages), low, high, p, least_p(len(contrasts)))
 
 
