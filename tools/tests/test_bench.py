@@ -281,6 +281,14 @@ def test_a_run_against_another() -> None:
     assert found.p is not None and found.p < 0.001
 
 
+def test_a_void_slice_is_not_compared_with_another_run() -> None:
+    figure = Figure("what", "operations_per_second", against="one")
+    first, *rest = report([9e9] + [150] * 6, [150.0] * 7).slices
+    ours = replace(report([], []), slices=(replace(first, void=True), *rest))
+    found = look_up(figure, [figure.row], [ours], [report([100] * 7, [100.0] * 7)])
+    assert (found.before, found.after, found.pairs) == (100, 150, 13)
+
+
 def test_what_an_emulator_can_not_show_is_no_primary_figure_there() -> None:
     experiment = parse("x", GOOD + 'cannot = "it is slow"\n')
     assert experiment.primary("one", False) == []

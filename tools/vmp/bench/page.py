@@ -53,12 +53,13 @@ def place(experiment: Experiment, results: Results, run: str) -> str:
 
 
 def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
-    """Return another run's slices as A and ours as B, boot by boot."""
+    """Return another run's slices as A and ours as B, boot by boot, where neither is void."""
     found = []
     for ours, other in zip(boots, others, strict=False):
-        number = min(len(other.slices), len(ours.slices))
-        a, b = ([piece.values() for piece in run.slices[:number]] for run in (other, ours))
-        found.append(Boot(a, b))
+        pairs = [(a.values(), b.values())
+                 for a, b in zip(other.slices, ours.slices, strict=False)
+                 if not (a.void or b.void)]  # fmt: skip
+        found.append(Boot([a for a, _ in pairs], [b for _, b in pairs]))
     return found
 
 
