@@ -10,12 +10,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from vmp.ab import alternation
 from vmp.common import Failure
 from vmp.control.debugfs import Assignment, Control
-from vmp.record import children, recorder
+from vmp.record import children, command, recorder
 
 RECORD = Path(__file__).resolve().parents[1] / "record"
 # A buffer that 7 events were read from, as the kernel shows it.
@@ -204,6 +205,52 @@ def test_a_refused_number_restores(control: Control, written: list[str]) -> None
     with pytest.raises(Failure, match="refused"), turns(control, "flush.max_folios=31,9999", 1):
         pass
     assert written == ["flush.max_folios=31", "flush.max_folios=64"]
+
+
+def test_after_a_trip_there_is_no_recording(control: Control, written: list[str]) -> None:
+    make_files(control.root, {"guard/state": "armed [tripped] off", "guard/reason": "cause=oom"})
+    with pytest.raises(Failure, match="`vmscanctl clear` first; cause=oom"):
+        turns(control, "flush=stock,batch", 1).__enter__()
+    assert written == []
+
+
+def test_a_trip_ends_the_recording_which_is_kept(
+    control: Control, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done: list[str] = []
+    tripped: list[int] = []
+
+    def write(items: list[Assignment]) -> None:
+        if tripped:
+            raise Failure("the guard has tripped")
+        done.extend(map(str, items))
+        tripped.extend([1] * (len(done) == 3))  # both are tried before the first turn
+
+    monkeypatch.setattr(control, "write", write)
+    monkeypatch.setattr(control, "clear", tripped.clear)
+
+    class Recording(contextlib.nullcontext[None]):
+        def require_alive(self) -> None: ...
+
+        def stop(self) -> None: ...
+
+        def save(self) -> dict[int, tuple[int, int]]:
+            done.append("saved")
+            return {0: (3, 0)}
+
+    monkeypatch.setattr(command, "Recorder", lambda *_: Recording())
+    monkeypatch.setattr(command, "all_stats", lambda _: {})
+    monkeypatch.setattr(command, "Marker", lambda: SimpleNamespace(write=lambda _: None))
+    monkeypatch.setattr(command, "with_settings", lambda _: {})
+    monkeypatch.setattr(command, "plugins", lambda _: {})
+    sides = alternation.parse_sides(["flush=stock,batch"])
+    plan = command.Plan([], Path("trace.dat"), 1000, sides, 0, [], 1, False)
+    assert command.Run(plan, control).record() == command.FAILED
+    assert done[2:] in (["flush=stock", "saved", "flush=stock"],
+                        ["flush=batch", "saved", "flush=stock"])  # fmt: skip
+    said = capsys.readouterr().err
+    assert "record: the recording ends early: the guard has tripped\n" in said
+    assert "3 events in trace.dat" in said
 
 
 @pytest.fixture

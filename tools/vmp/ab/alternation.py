@@ -62,6 +62,8 @@ class Alternation:
     def __enter__(self) -> "Alternation":
         items = self.sides["A"] + self.sides["B"]
         self.control.check(items)
+        if reason := self.control.tripped():
+            raise Failure(f"the guard has tripped: run `vmscanctl clear` first; {reason}")
         names = [item.name for item in self.sides["A"]]
         self.before = [Assignment(name, self.control.get(name)) for name in names]
         try:
@@ -73,7 +75,8 @@ class Alternation:
         return self
 
     def restore(self) -> None:
-        """Write back what was set before."""
+        """Write back what was set before; a guard that has tripped would refuse it."""
+        self.control.clear()
         self.control.write(self.before)
 
     def __exit__(self, *_: object) -> None:

@@ -54,7 +54,7 @@ def arguments(parser: Parser) -> None:
     parser.usage = "%(prog)s [OPTION]... [--for TIME] [-- CMD [ARG]...]"
     parser.epilog = (
         "TIME: a number with ms, s, m or h, as in 30s. The exit status is CMD's; "
-        "125: there is no recording, or with --strict an incomplete one."
+        "125: there is no recording, it ended early, or with --strict it is incomplete."
     )
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", type=result_file, default="trace.dat",
@@ -66,7 +66,7 @@ def arguments(parser: Parser) -> None:
         metavar="POINT[.PARAMETER]=X,Y",
         action="append",
         default=[],
-        help="switch between X and Y during the recording, in the order X Y Y X; may be repeated",
+        help="switch between X and Y meanwhile, in pairs X Y or Y X by coin; may be repeated",
     )
     add("--every", metavar="TIME", type=parse_positive_duration, default="2s",
         help="how long each --ab setting lasts (2s)")  # fmt: skip
@@ -160,7 +160,8 @@ class Run:
     def watch(self) -> int:
         """Switch settings until the command ends, the time is over or a signal comes.
 
-        Returns the exit status: the command's, 0 when the time was over.
+        A switch that is refused, as after the guard has tripped, ends it, too. Returns the exit
+        status: the command's, 0 when the time was over.
         """
         end = time.monotonic() + self.plan.seconds
         while True:
@@ -169,7 +170,11 @@ class Run:
                 return children.exit_status(self.child.returncode)
             if time.monotonic() >= end:
                 return 0
-            turn = self.alternation.step() if self.alternation else inf
+            try:
+                turn = self.alternation.step() if self.alternation else inf
+            except Failure as failure:
+                say(f"the recording ends early: {failure}")
+                return FAILED
             number = children.wait(min(turn, end) - time.monotonic())
             if number:
                 return 128 + number
