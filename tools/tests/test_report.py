@@ -256,6 +256,12 @@ def test_figures_beside_those_of_ab() -> None:
     assert "stalls" not in rows
 
 
+def test_a_result_without_the_length_of_its_slices_is_matched() -> None:
+    result = ab_result()
+    pieces = [replace(p, counters={"vmstat.pswpin": 1}) for p in result.slices]
+    assert match.pair(pictured(), [replace(result, slices=tuple(pieces))]) == {0: 0}
+
+
 def test_what_was_recorded_while_ab_read_its_counters() -> None:
     mark, flush = "print: tracing_mark_write: vmscan-policy ab", "tlb_flush: pages=1 reason= (4)"
     texts = (RUN, f"{mark} begin 1 A", flush, f"{mark} read", flush,

@@ -766,9 +766,41 @@ def test_a_judge_elsewhere_would_be_found(text: str) -> None:
     assert not judges("row.p is None")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 4}', "nan"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 1}', '{"format": 4}', "nan", "[" * 200_000]
+)
 def test_what_is_no_result_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "f").write_text(text)
+    with pytest.raises(Failure, match="has no results"):
+        file.load(tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("counters", "progress", math.nan),
+        pytest.param("counters", "progress", 10**400, id="huge"),
+        ("counters", "progress", "5"),
+        ("slice", "stalls", "12"),
+        ("slice", "events_lost", "1"),
+        ("settings", "memory_bytes", "x"),
+        ("settings", "slice_seconds", "2"),
+        ("settings", "slices", 3),
+        ("settings", "aa", -1),
+        ("settings", "title", None),
+        ("environment", "abi", "1"),
+        ("run", "ended", 5),
+    ],
+)
+def test_a_value_of_a_wrong_kind_is_no_result(
+    tmp_path: Path, part: str, name: str, value: Any
+) -> None:
+    run = file.run_document(run_of([(side, {"progress": 1}) for side in "AB"]))
+    (tmp_path / "f").write_text(json.dumps(run))
+    assert file.load_run(tmp_path / "f").pairs == 1
+    first = run["slices"][0]
+    {"run": run, "slice": first, "counters": first["counters"], **run}[part][name] = value
+    (tmp_path / "f").write_text(json.dumps(run))
     with pytest.raises(Failure, match="has no results"):
         file.load(tmp_path / "f")
 

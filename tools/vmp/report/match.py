@@ -52,7 +52,8 @@ def belongs(result: Result, picture: Picture, run: int) -> bool:
 
 def deviation(result: Result, picture: Picture, run: int) -> float:
     """Return by how much the slices of result and run differ in length, in seconds in all."""
-    seconds = [piece.counters["seconds"] for piece in result.slices]
+    told = result.settings.slice_seconds
+    seconds = [piece.counters.get("seconds", told) for piece in result.slices]
     return sum(
         abs(seconds[span.number - 1] - (span.end - span.begin) / 1e6)
         for span in picture.slices(run)

@@ -21,6 +21,7 @@ FORMAT = 3
 SLICES_TEST = "exact two-sided Wilcoxon signed-rank over neighbouring slices, after Holm"
 TWINS_TEST = "two-sided t over periods, with the place in the model, after Holm"
 SETTINGS = {field.name for field in fields(Settings)}
+MOST = 2**64  # no counter of the kernel has more
 
 
 def convert(document: Any) -> dict[str, Any]:
@@ -45,14 +46,19 @@ def convert(document: Any) -> dict[str, Any]:
     return found
 
 
+def is_number(value: Any) -> bool:
+    """Tell if a value is a number that can be reckoned with: none beyond MOST, and not nan."""
+    return isinstance(value, int | float) and -MOST <= value <= MOST
+
+
 def slice_of(piece: dict[str, Any]) -> Slice:
     """Return a slice of a file; raises ValueError for one that is none."""
     stalls = piece.get("stalls")
     found = Slice(piece["side"], piece["counters"], None if stalls is None else tuple(stalls),
                   piece.get("events_lost", 0), piece.get("place", 0),
                   piece.get("void", False))  # fmt: skip
-    values = (*found.counters.values(), *(found.stalls or ()))
-    if found.side not in ("A", "B") or not all(isinstance(v, int | float) for v in values):
+    values = (*found.counters.values(), *(found.stalls or ()), found.events_lost, found.place)
+    if found.side not in ("A", "B") or not all(map(is_number, values)):
         raise ValueError
     return replace(found, void=True) if found.fallen() else found
 
@@ -75,12 +81,17 @@ def run_of(document: dict[str, Any]) -> Result:
 
 def check(result: Result) -> None:
     """Raise ValueError for a result that can't be judged or told."""
-    sides = [piece.side for piece in result.whole]
-    words = (*result.lacks, *result.settings.primary, result.settings.a, result.settings.b)
+    what, sides = result.settings, [piece.side for piece in result.whole]
+    words = (*result.lacks, *what.primary, what.a, what.b, what.both, what.title, result.ended)
+    numbers = (what.memory_bytes or 0, what.slice_seconds, what.settle_seconds, what.turnovers,
+               what.aa, what.slices)  # fmt: skip
     fine = (
         result.pairs > 0
         and all(a != b for a, b in zip(sides[::2], sides[1::2], strict=True))
         and all(isinstance(word, str) for word in words)
+        and all(is_number(number) and number >= 0 for number in numbers)
+        and what.slices % 2 == 0
+        and isinstance(result.environment.get("abi", {}), dict)
         and {"kernel", "lru", "cpus"} <= result.environment.keys()
         and len({piece.stalls is None for piece in result.slices}) == 1
     )
@@ -99,7 +110,7 @@ def load(path: Path) -> Result | Results:
             raise ValueError
         names = {field.name for field in fields(Results)} - {"runs"}
         return Results(**{n: v for n, v in document.items() if n in names}, runs=runs)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise Failure(f"{path} has no results: name a file of `ab --json` or `bench run`") from None
 
 

@@ -154,7 +154,7 @@ def turnover(result: Result) -> list[str]:
     what, seconds = result.settings, result.settings.slice_seconds
     said = f"Reclaim took as many pages as the cgroup holds in {a:.3g} s with A, {b:.3g} s with B."
     if what.twins:
-        seconds = fmean(piece.counters["seconds"] for piece in result.whole)
+        seconds = fmean(piece.counters.get("seconds", 0) for piece in result.whole)
         said += f" A period is {seconds / a:.3g} times that with A, {seconds / b:.3g} times with B."
     words = re.split(r"[,=]", f"{what.a},{what.b}")[::2]
     lasting = {word.partition(".")[0] for word in words} - AT_ONCE
