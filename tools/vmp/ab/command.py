@@ -82,6 +82,7 @@ DEFAULT_WORKLOAD = "vm"
 DEFAULT_B = "flush=batch"
 DEFAULT_DISKS = (Path("/dev/vda"), Path("/dev/vdb"))  # the second for the other twin
 TWINS_SLICES = 24
+MOST_SLICES = 100_000  # of all runs
 SECONDS, TWINS_SECONDS = 2.0, 300.0
 TURNOVERS = 5
 DEFAULT_SYSTEM = "ext4"
@@ -670,8 +671,13 @@ def arguments(parser: Parser) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Raise Usage for numbers and options that can't be."""
-    if args.slices < 2 or args.slices % 2:
-        raise Usage("--slices has to be an even number from 2 on")
+    if args.slices < 2 or args.slices % 2 or args.slices * (args.aa or 1) > MOST_SLICES:
+        raise Usage(
+            f"--slices has to be an even number from 2 on, {MOST_SLICES} at most in all runs of "
+            "--aa together"
+        )
+    if args.seed is not None and not 0 <= args.seed < SEEDS:
+        raise Usage(f"--seed takes a number from 0 to {SEEDS - 1}")
     if args.twins:
         check_options(args)
     elif args.turnovers is not None:
