@@ -8,7 +8,8 @@ file=$1 size=$2 kib=$3
 shift 3
 # A file that fio makes is not in the page cache, and reclaim would begin late.
 dd if=/dev/zero of="$file" bs=1M count="${size%M}" conv=fsync status=none
-said=$(mktemp /run/fio.XXXXXX)
+said=$PROGRESS.fio # where ab removes it at the end, when it has killed all of this
+: >"$said"
 fio --name=global --filename="$file" --size="$size" --bs="${kib}k" --direct=0 --invalidate=0 \
 	--time_based --runtime=30d --group_reporting --output-format=terse --terse-version=3 \
 	--status-interval=200ms --output="$said" "$@" &

@@ -2,6 +2,7 @@
 """Tests of the published experiments: their files, their verdicts and their pages."""
 
 import argparse
+import itertools
 import json
 import math
 import re
@@ -205,6 +206,14 @@ def test_ab_takes_what_a_file_says(name: str, here: bool) -> None:
     parser = Parser()
     vm_options(parser)
     parser.parse_args(experiment.emulated.vm.split())
+
+
+@pytest.mark.parametrize("name", [name for name in names() if find(name).emulated.command])
+def test_a_command_leaves_its_files_where_ab_removes_them(name: str) -> None:
+    """A service's script removes its own."""
+    experiment = find(name)
+    for run, here in itertools.product(experiment.runs, (False, True)):
+        assert "/run/" not in " ".join(experiment.words(run, here, "f.json"))
 
 
 @pytest.mark.parametrize("name", names())
