@@ -334,11 +334,25 @@ static void may_wait_test(struct kunit *test)
 	current->flags &= ~PF_LOCAL_THROTTLE;
 }
 
+/* memory.reclaim of the root has a memory cgroup; policies are told that it is for the machine. */
+static void round_memcg_test(struct kunit *test)
+{
+	struct mem_cgroup *memcg = (void *)test;
+	struct vmscan_round of_root = { .memcg = memcg, .root_reclaim = true };
+	struct vmscan_round other = { .memcg = memcg };
+
+	vmscan_throttle_ask(&of_root);
+	vmscan_throttle_ask(&other);
+	KUNIT_EXPECT_PTR_EQ(test, of_root.memcg, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, other.memcg, memcg);
+}
+
 static struct kunit_case registry_cases[] = {
 	KUNIT_CASE(invalid_test),
 	KUNIT_CASE(publish_test),
 	KUNIT_CASE(note_test),
 	KUNIT_CASE(may_wait_test),
+	KUNIT_CASE(round_memcg_test),
 	KUNIT_CASE(bypass_test),
 	KUNIT_CASE_SLOW(branch_test),
 	KUNIT_CASE(branch_race_test),

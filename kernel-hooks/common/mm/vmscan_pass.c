@@ -98,7 +98,7 @@ noinline void vmscan_throttle(struct pglist_data *pgdat, struct scan_control *sc
 		.nr_immediate = sc->nr.immediate,
 	};
 	struct vmscan_round round = {
-		.memcg = root_reclaim(sc) ? NULL : sc->target_mem_cgroup,
+		.memcg = sc->target_mem_cgroup,
 		.nid = pgdat->node_id,
 		.priority = sc->priority,
 		.root_reclaim = root_reclaim(sc),

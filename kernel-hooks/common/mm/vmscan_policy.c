@@ -484,6 +484,9 @@ unsigned int vmscan_throttle_ask(struct vmscan_round *round)
 {
 	struct pglist_data *pgdat = NODE_DATA(round->nid);
 
+	/* memory.reclaim of the root is for the whole machine, too */
+	if (round->root_reclaim)
+		round->memcg = NULL;
 	round->kswapd = current_is_kswapd();
 	round->nr_write_pending = node_page_state(pgdat, NR_FILE_DIRTY) +
 				  node_page_state(pgdat, NR_WRITEBACK);
