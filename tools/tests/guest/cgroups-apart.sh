@@ -81,13 +81,13 @@ watch() {
 		before[$name]=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/$name/memory.stat")
 	done
 	: >"$instance/trace"
-	echo 1 >"$instance/events/vmscan_policy/enable"
+	echo 1 >"$instance/tracing_on"
 	# From above, too: their own settings hold there.
 	echo 8M >"$VMP_MEMCG/memory.reclaim" || true
 	for name in "$@"; do
 		wait_until stolen_of "$name" || fail "$name is not reclaimed"
 	done
-	echo 0 >"$instance/events/vmscan_policy/enable"
+	echo 0 >"$instance/tracing_on"
 	events >"$WORK/events"
 }
 
@@ -104,6 +104,9 @@ fs_new
 truncate -s 48M "$FS/data"
 mkdir "$instance"
 echo 16384 >"$instance/buffer_size_kb"
+# Before there is a load: some of these set probes, which emulated CPUs may trip over.
+echo 0 >"$instance/tracing_on"
+echo 1 >"$instance/events/vmscan_policy/enable"
 max=$(id_of "$VMP_MEMCG/max")
 stock=$(id_of "$VMP_MEMCG/stock")
 # Stock kills some of these, too: no reason to go over to stock.
