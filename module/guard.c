@@ -181,8 +181,8 @@ bool vmp_guard_walks(const struct vmp_rule *rule)
 }
 
 /*
- * A pass at a priority at which reclaim is urgent has reclaimed nothing of what there was. Without a
- * generation to evict from it may have waited for who makes one.
+ * A pass at a priority at which reclaim is urgent has reclaimed nothing of what there was. Without
+ * a generation to evict from it may have waited for who makes one.
  */
 void vmp_guard_fruitless(const struct vmp_rule *rule, const struct vmscan_pass *pass)
 {
