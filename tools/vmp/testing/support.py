@@ -43,7 +43,7 @@ def cell(group: dict[str, Any] | None) -> str:
     tests = group["passed"] + group["failed"]
     text = f"{group['passed']} of {tests}"
     if group["skipped"]:
-        text += f", {group['skipped']} not there"
+        text += f", {group['skipped']} skipped"
     return text
 
 
@@ -54,10 +54,11 @@ def table(directory: Path) -> str:
     )
     kernels = {path.stem: json.loads(path.read_text()) for path in paths}
     used = [name for name in COLUMNS if any(name in groups for groups in kernels.values())]
-    rows = [["Linux", *(COLUMNS[name] for name in used), "last run"]]
+    rows = [["Linux", *(COLUMNS[name] for name in used), "run"]]
     for point, groups in kernels.items():
-        dates = [group["date"] for group in groups.values()]
-        rows.append([point, *(cell(groups.get(name)) for name in used), max(dates, default="-")])
+        dates = sorted({group["date"] for group in groups.values()})
+        when = " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]])) or "-"
+        rows.append([point, *(cell(groups.get(name)) for name in used), when])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(1, "|" + "---|" * len(rows[0]))
     return "\n".join(lines)
