@@ -20,6 +20,15 @@ gone() {
 	[[ ${stat##*) } == Z* ]]
 }
 
+# log_since MARK: what the kernel's log has from the last line with it on. All of it is read: who
+# stops reading ends a pipe's writer, and a script that has pipefail.
+log_since() {
+	dmesg | awk -v mark="$1" '
+		index($0, mark) { n = 0 }
+		{ line[n++] = $0 }
+		END { for (i = 0; i < n; i++) print line[i] }'
+}
+
 # Sets clock. For a script that runs by itself it is the real one.
 read_clock() {
 	clock=$SECONDS

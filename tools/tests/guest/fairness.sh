@@ -90,7 +90,7 @@ has_stolen_or_faulted() {
 	local -A stats=()
 
 	! has_stolen "$1" || return 0
-	read_pairs stats <"$VMP_MEMCG/memory.stat"
+	read_pairs_of stats "$VMP_MEMCG/memory.stat"
 	work=${stats[pgfault]}
 	((work >= $2))
 }

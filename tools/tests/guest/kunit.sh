@@ -20,4 +20,4 @@ printf %s "$2" >/sys/module/kunit/parameters/filter
 echo "vmp: KUnit begins" >/dev/kmsg
 insmod "$VMP_MODULE_DIR/vmscan_policy_kunit.ko"
 # What an earlier run has said is before the last of these lines.
-dmesg | tac | sed '/vmp: KUnit begins/q' | tac >"$VMP_KUNIT_LOG-$1.log"
+log_since "vmp: KUnit begins" >"$VMP_KUNIT_LOG-$1.log"

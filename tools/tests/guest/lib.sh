@@ -200,13 +200,7 @@ set_lru() {
 
 # read_stats ARRAY [POINT]: the associative array gets the point's stats, flush's if
 # none is named, by name.
-read_stats() {
-	local text
-
-	# At once: line by line, the shell would seek back and read on in text that has changed.
-	read_file text "$POLICY/${2:-flush}/stats"
-	read_pairs "$1" <<<"${text%$'\n'}"
-}
+read_stats() { read_pairs_of "$1" "$POLICY/${2:-flush}/stats"; }
 
 # counter POINT NAME: one of the point's stats.
 counter() {
@@ -241,6 +235,15 @@ read_pairs() {
 	while read -r name value; do
 		array_ref[$name]=$value
 	done
+}
+
+# read_pairs_of ARRAY FILE: of a file of the kernel's. At once: line by line, the shell would seek
+# back and read on in text that has changed.
+read_pairs_of() {
+	local text
+
+	read_file text "$2"
+	read_pairs "$1" <<<"${text%$'\n'}"
 }
 
 # stats_delta BEFORE AFTER: print what has grown.

@@ -9,15 +9,16 @@ trap clean_up EXIT
 # Sets work to how often folios were looked at, and to the task's page faults. It is too much when
 # the trace is full, which has room for many times what stock does.
 has_ended() {
-	local cpu name value fields=()
+	local cpu text name value fields=()
 
 	! gone "$task" || return 0
 	work=
 	for cpu in "$instance"/per_cpu/cpu*/stats; do
+		read_file text "$cpu"
 		while read -r name value; do
 			[[ $name != entries: ]] || work+="$value "
 			[[ $name != overrun: || $value == 0 ]] || fail "$scan $aging: reclaim goes on and on"
-		done <"$cpu"
+		done <<<"$text"
 	done
 	{ read -ra fields <"/proc/$task/stat"; } 2>/dev/null || true
 	work+=${fields[9]:-}

@@ -29,16 +29,17 @@ on_node() {
 
 # Sets pages to how many the memcg has on each node.
 count_pages() {
-	local kind fields field i
+	local text kind fields field i
 
 	pages=()
+	read_file text "$VMP_MEMCG/memory.numa_stat"
 	while read -r kind fields; do
 		[[ $kind == file ]] || continue
 		i=0
 		for field in $fields; do
 			pages[i++]=$((${field#*=} / 4096))
 		done
-	done <"$VMP_MEMCG/memory.numa_stat"
+	done <<<"$text"
 }
 
 # shares: sets taken to the percentage of each node when half of all is reclaimed.

@@ -28,8 +28,7 @@ count_pages() {
 
 	# Adds up the CPUs' counts.
 	read_file text "$VMP_MEMCG/cpu.stat"
-	read_file text "$VMP_MEMCG/memory.stat"
-	read_pairs stats <<<"${text%$'\n'}"
+	read_pairs_of stats "$VMP_MEMCG/memory.stat"
 	anon=$((stats[anon] / 4096))
 	file=$((stats[file] / 4096))
 }
