@@ -160,3 +160,5 @@ def test_a_clean_up_begins_with_the_status() -> None:
         for body in re.findall(r"^\w+\(\) \{\n(.*?)^\}$", script.read_text(), re.M | re.S):
             lines = [line.strip() for line in body.splitlines()]
             assert "clean_up_begins" not in lines[1:], script.name
+            ends = any(re.match(r"(fault_)?clean_up\b", line) for line in lines)
+            assert not ends or lines[0] == "clean_up_begins", script.name

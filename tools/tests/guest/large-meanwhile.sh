@@ -10,12 +10,10 @@ need_fault_module VMP_FAULT_MIRROR
 tracing=/sys/kernel/tracing
 
 meanwhile_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	[[ ! -d $tracing/events/kprobes ]] || echo 0 >"$tracing/events/kprobes/enable"
 	echo >"$tracing/kprobe_events"
 	echo >"$tracing/trace"
-	(exit "$status")
 	fault_clean_up
 }
 trap meanwhile_clean_up EXIT

@@ -7,12 +7,11 @@ set -euo pipefail
 need_point writeback
 need_disk
 flag_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	[[ ! -b /dev/mapper/vmp-slow ]] || slow_load "$(slow_table 0)"
 	memcg_remove
 	! grep -q "^$FS/swap " /proc/swaps || swapoff "$FS/swap"
-	clean_up "$status"
+	clean_up
 }
 trap flag_clean_up EXIT
 

@@ -7,12 +7,10 @@ set -euo pipefail
 need_fault_module VMP_FAULT_MIRROR
 
 noio_clean_up() {
-	local status=$?
-
+	clean_up_begins
 	swapoff "$loop" 2>&- || true
 	losetup -d "$loop"
 	rm "$WORK/swap"
-	(exit "$status")
 	fault_clean_up
 }
 
