@@ -33,20 +33,22 @@ memcg_new 32M
 # in_io: does a process of the memcg wait for that in reclaim? For a request, or until fewer are
 # written back.
 in_io() {
-	local pid
+	local pid pids
 
-	while read -r pid; do
+	read_file pids "$VMP_MEMCG/cgroup.procs"
+	for pid in $pids; do
 		[[ $(<"/proc/$pid/stack") != *@(blk_mq_get_tag|rq_qos_wait)*shrink_folio_list* ]] || return 0
-	done <"$VMP_MEMCG/cgroup.procs"
+	done
 	return 1
 }
 stacks() {
-	local pid
+	local pid pids
 
-	while read -r pid; do
+	read_file pids "$VMP_MEMCG/cgroup.procs"
+	for pid in $pids; do
 		echo "$pid:"
 		cat "/proc/$pid/stack"
-	done <"$VMP_MEMCG/cgroup.procs"
+	done
 }
 switched() { [[ -e $WORK/switched ]]; }
 switch_all() {
