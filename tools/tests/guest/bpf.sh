@@ -13,7 +13,7 @@ control() { nice -n -20 "$vmscanctl" "$@"; }
 bpf_clean_up() {
 	clean_up_begins
 	rm -f /sys/fs/bpf/vmscan-policy/*
-	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
+	has_module vmscan_policy || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	settings_remove
 	echo stock >"$POLICY/profile"
 	echo 1 >"$POLICY/guard/clear"
@@ -77,8 +77,7 @@ control unload flush=placed
 # refuse it, and the log says so.
 place 1
 must_list "[stock] batch placed"
-said() { dmesg | grep -q "placed can't be in force in cgroup 1"; }
-wait_until said || fail "the log doesn't say that there is no cgroup 1"
+wait_until log_says "placed can't be in force in cgroup 1" || fail "the log doesn't say that there is no cgroup 1"
 [[ ! -e $POLICY/cgroups/$id ]] || fail "the cgroup's settings stay"
 control unload flush=placed
 # Settings that others gave the cgroup stay.

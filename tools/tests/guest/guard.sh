@@ -11,7 +11,7 @@ other=$CGROUPS/vmp-other
 
 guard_clean_up() {
 	clean_up_begins
-	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
+	has_module vmscan_policy || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	settings_remove
 	[[ ! -d $other ]] || rmdir "$other"
 	[[ ! -d $instance ]] || echo 0 >"$instance/events/enable"

@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 kunit_clean_up() {
 	clean_up_begins
-	! lsmod | grep -q '^vmscan_policy_kunit ' || rmmod vmscan_policy_kunit
+	! has_module vmscan_policy_kunit || rmmod vmscan_policy_kunit
 	clean_up
 }
 trap kunit_clean_up EXIT

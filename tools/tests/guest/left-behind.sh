@@ -18,7 +18,7 @@ set_throttle feedback all
 wait_until above flush deferred 0 || fail "no folio is deferred"
 dmesg -C
 rmmod vmscan_policy
-dmesg | grep -qF "$said" || fail "nobody has taken the set back: $(dmesg)"
+log_says "$said" || fail "nobody has taken the set back: $(dmesg)"
 insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 set_policy batch
 wait_until above flush deferred 0 || fail "no folio is deferred"

@@ -71,6 +71,12 @@ fail() {
 # last_said: the module's last line in the kernel's log, where the kernel writes at any time, too.
 last_said() { dmesg | grep -F "vmscan_policy: " | tail -n 1; }
 
+# log_says TEXT: has the kernel's log that? All of it is read, see log_since().
+log_says() { [[ $(dmesg) == *"$1"* ]]; }
+
+# has_module NAME: is it loaded? No pipe from lsmod, which fails if grep has seen enough before its end.
+has_module() { grep -q "^$1 " /proc/modules; }
+
 # clean_up_begins: what fails from here on is told, and fails the test, but keeps nothing else
 # from being done. First in all that is done on EXIT.
 clean_up_begins() {
@@ -579,7 +585,7 @@ load_end() {
 # Take away what the test has made, whatever it did. Its settings are put back after it.
 clean_up() {
 	clean_up_begins
-	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
+	has_module vmscan_policy || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	[[ ! -d $instance ]] || rmdir "$instance"
 	settings_remove
 	memcg_remove
@@ -603,7 +609,7 @@ load_fault_module() {
 # clean_up loads the right one again.
 fault_clean_up() {
 	clean_up_begins
-	if lsmod | grep -q '^vmscan_policy '; then
+	if has_module vmscan_policy; then
 		set_policy stock
 		set_scan stock continue
 		set_throttle stock stock

@@ -12,9 +12,9 @@ plugins_clean_up() {
 	clean_up_begins
 	settings_remove
 	echo stock >"$POLICY/profile"
-	! lsmod | grep -q '^half ' || rmmod half
-	! lsmod | grep -q '^pressure ' || rmmod pressure
-	lsmod | grep -q '^vmscan_policy ' || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
+	! has_module half || rmmod half
+	! has_module pressure || rmmod pressure
+	has_module vmscan_policy || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	clean_up
 }
 trap plugins_clean_up EXIT

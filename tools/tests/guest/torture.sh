@@ -27,7 +27,7 @@ torture_clean_up() {
 	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
 	echo y >"$LRU_GEN"
 	rm -f /sys/fs/bpf/torture/*
-	if lsmod | grep -q '^half '; then
+	if has_module half; then
 		settings_remove
 		echo stock >"$POLICY/profile"
 		rmmod half
@@ -35,7 +35,7 @@ torture_clean_up() {
 	! grep -q "^/dev/dm-" /proc/swaps || swapoff /dev/mapper/vmp-swap
 	flakey_remove vmp-swap
 	flakey_remove vmp-bad
-	lsmod | grep -q '^vmscan_policy ' || insmod "$module"
+	has_module vmscan_policy || insmod "$module"
 	rm -f "$module"
 	if [[ $bad_disk ]]; then
 		losetup --detach "$bad_disk"
