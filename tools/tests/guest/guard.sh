@@ -55,11 +55,12 @@ has_tripped() {
 
 	soon tripped || fail "the guard does not trip: $(grep -H . "$own"/guard/* 2>/dev/null)"
 	trips=$((trips + 1))
+	# The reason, the log and the trace come after the state; the policies go when these have come.
+	soon is_stock || fail "the policies stay: $(chosen "$own/profile")"
 	reason=$(<"$own/guard/reason")
 	echo "$reason"
 	[[ $reason == "cause=${1%% *} "*" settings=$id: "* ]] || fail "the reason is: $reason"
 	[[ $reason == *${1#* }* ]] || fail "the reason does not say '${1#* }': $reason"
-	soon is_stock || fail "the policies stay: $(chosen "$own/profile")"
 	# Of earlier trips it may tell no more, if there were many OOM kills since.
 	said=$(dmesg | grep -cF "vmscan_policy: guard tripped, stock from now on: $reason" || true)
 	((said == 1)) || fail "the log tells $said times of it"
