@@ -120,13 +120,21 @@ is_empty() { [[ ! $(<"$VMP_MEMCG/cgroup.procs") ]]; }
 # kill_one: a task that needs more memory than there is.
 kill_one() { in_memcg tail /dev/zero >/dev/null 2>&1 || true; }
 
-# kill_until_tripped: sets killed to how many it took.
+# kill_until_tripped: sets killed to how many it took. Stock has none, in ten times what each takes,
+# however busy the machine is then.
 kill_until_tripped() {
-	for ((killed = 0; killed < 50; killed++)); do
-		! tripped || return 0
+	local began
+
+	for ((killed = 1; killed <= 50; killed++)); do
+		echo batch >"$own/flush/policy"
+		began=$SECONDS
 		kill_one
+		took=$((SECONDS - began + 1))
+		! tripped || return 0
+		echo stock >"$own/flush/policy"
+		pause $((10 * took))
 	done
-	fail "$killed kills don't trip the guard"
+	fail "50 kills don't trip the guard"
 }
 
 export LC_ALL=C
@@ -208,28 +216,29 @@ wait)
 	;;
 oom)
 	# Where nothing is known of before, the first one is one too many.
-	began=$SECONDS
-	echo batch >"$own/flush/policy"
 	kill_until_tripped
-	took=$((SECONDS - began + 1))
 	((killed == 1)) || fail "$killed kills until it trips, and nothing is known of before"
 	has_tripped "oom : an OOM kill: 1 in "
 	is_kept
-	# Known is a time without one in which there could have been twenty.
+	# Known is a time without one in which there could have been ten.
 	echo 5 >"$own/guard/window"
-	pause $((40 * took))
-	echo batch >"$own/flush/policy"
+	pause $((10 * took))
 	kill_until_tripped
 	((killed > 1)) || fail "one kill is no chance"
 	has_tripped "oom : an OOM kill: $killed in "
 	is_kept
 	# Stock kills as often. As many tripped it when it was not known to.
+	began=$SECONDS
 	for _ in {1..20}; do
 		kill_one
 	done
+	each=$(((SECONDS - began) / 20))
 	echo batch >"$own/flush/policy"
 	for _ in 1 2 3; do
+		# Not more often, where the machine was busy before.
+		end=$((SECONDS + each))
 		kill_one
+		while ((SECONDS < end)); do pause 0.1; done
 	done
 	! tripped || fail "it trips for kills like those before: $(<"$own/guard/reason")"
 	# A whole cgroup that goes is one kill.
