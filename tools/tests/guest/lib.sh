@@ -385,11 +385,12 @@ memcg_remove() {
 
 memcg_gone() { find "$VMP_MEMCG" -depth -type d -exec rmdir {} + 2>/dev/null; }
 
-# Pages that reclaim has taken on the machine. That is exact: a memcg's count can lack what is small.
+# Pages that reclaim has taken on the machine, but for kswapd, which anything may wake. That is exact:
+# a memcg's count can lack what is small.
 pages_stolen() {
 	# Adds up the CPUs' counts.
 	echo 1 >/proc/sys/vm/stat_refresh
-	awk '/^pgsteal_(anon|file) / { n += $2 } END { print n }' /proc/vmstat
+	awk '/^pgsteal_(anon|file) / { n += $2 } $1 == "pgsteal_kswapd" { n -= $2 } END { print n }' /proc/vmstat
 }
 
 # gens_of MEMCG: what the kernel calls it there, then a line for each of its generations on the first

@@ -32,7 +32,8 @@ agree() {
 }
 
 alike() {
-	counted=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/memory.stat")
+	counted=$(awk '$1 == "pgsteal" { n += $2 } $1 == "pgsteal_kswapd" { n -= $2 } END { print n }' \
+		"$VMP_MEMCG/memory.stat")
 	((counted == stolen))
 }
 
