@@ -466,6 +466,11 @@ swap_remove() {
 # udev looks into a device that has changed, and has it open meanwhile.
 zram_reset() { { echo 1 >/sys/block/zram0/reset; } 2>/dev/null; }
 
+# zram_remove N: a device that the test has added.
+zram_remove() { wait_until zram_gone "$1" || fail "zram$1 is in use"; }
+
+zram_gone() { { echo "$1" >/sys/class/zram-control/hot_remove; } 2>/dev/null; }
+
 # fs_new: an empty file system at $FS. Its sparse files fill the page cache
 # without a disk: what is read are holes.
 fs_new() {
@@ -477,9 +482,12 @@ fs_new() {
 
 fs_remove() {
 	[[ -d $FS ]] || return 0
-	! mountpoint -q "$FS" || umount "$FS"
+	wait_until unmounted || fail "$FS is in use"
 	rmdir "$FS"
 }
+
+# A loop device of one of its files goes when udev, too, has closed it.
+unmounted() { ! mountpoint -q "$FS" || umount "$FS" 2>/dev/null; }
 
 # need_disk: skip the test in a guest without a disk.
 need_disk() { [[ -b $slow_disk ]] || skip "an empty disk"; }
@@ -540,8 +548,13 @@ slow_remove() {
 	[[ $slow_disk == /dev/loop* ]] || return 0
 	losetup --detach "$slow_disk"
 	rm "$WORK/image"
-	# Its workers hold the memcgs that they wrote for, for a minute: LOOP_CTL_REMOVE.
-	python3 -c "import fcntl; fcntl.ioctl(open('/dev/loop-control'), 0x4C81, ${slow_disk#/dev/loop})"
+	# Its workers hold the memcgs that they wrote for, for a minute.
+	wait_until loop_removed || fail "$slow_disk is in use"
+}
+
+# LOOP_CTL_REMOVE, which is refused while udev looks into it.
+loop_removed() {
+	python3 -c "import fcntl; fcntl.ioctl(open('/dev/loop-control'), 0x4C81, ${slow_disk#/dev/loop})" 2>/dev/null
 }
 
 # load_start: a workload that swaps all the time, and has begun to.

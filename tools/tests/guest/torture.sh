@@ -18,8 +18,6 @@ flakey_remove() {
 	rm -f "/dev/mapper/$1"
 }
 
-second_reset() { { echo 1 >"/sys/block/zram$second/reset"; } 2>/dev/null; }
-
 torture_clean_up() {
 	clean_up_begins
 	local online
@@ -42,8 +40,7 @@ torture_clean_up() {
 		rm "$WORK/bad"
 	fi
 	if [[ $second ]]; then
-		wait_until second_reset || fail "zram$second is in use"
-		echo "$second" >/sys/class/zram-control/hot_remove
+		zram_remove "$second"
 	fi
 	clean_up
 }

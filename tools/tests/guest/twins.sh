@@ -11,7 +11,7 @@ disks=()
 twins_clean_up() {
 	clean_up_begins
 	for disk in "${disks[@]}"; do
-		echo "${disk#/dev/zram}" >$control/hot_remove
+		zram_remove "${disk#/dev/zram}"
 	done
 	clean_up
 }
