@@ -49,6 +49,7 @@ nothing_since() {
 # stolen_of NAME: has the kernel taken enough from it since $before[NAME]?
 stolen_of() {
 	count=$(awk '$1 == "pgsteal" { print $2 }' "$VMP_MEMCG/$1/memory.stat")
+	work=$count
 	((count > ${before[$1]} + 10 * enough))
 }
 

@@ -312,7 +312,7 @@ writes_only() {
 	before=$written
 	pause 2
 	count_written
-	((written > before)) && ! above flush deferred "$deferred"
+	((written > before && $(counter flush deferred) == deferred))
 }
 
 memcg_new 64M

@@ -106,9 +106,7 @@ goes_on() {
 
 writes_beyond() {
 	[[ ! ${load_pid:-} ]] || load_check
-	count_written
-	work=$written
-	((written > pages))
+	written_beyond "$pages"
 }
 
 # follows: has stock had to follow again and again since?

@@ -216,11 +216,12 @@ counter() {
 	echo "${stats[$2]}"
 }
 
-# above POINT NAME COUNT: has the counter grown beyond that?
+# above POINT NAME COUNT: has the counter grown beyond that? While it grows it is waited for.
 above() {
 	local -A stats=()
 
 	read_stats stats "$1"
+	work=${stats[$2]}
 	((stats[$2] > $3))
 }
 
@@ -231,6 +232,13 @@ count_written() {
 	read_file text /proc/vmstat
 	text=${text#*nr_vmscan_write }
 	written=${text%%$'\n'*}
+}
+
+# written_beyond PAGES: has that grown beyond so many? While it grows it is waited for.
+written_beyond() {
+	count_written
+	work=$written
+	((written > $1))
 }
 
 # read_pairs ARRAY: lines of a name and a value.

@@ -67,8 +67,19 @@ count_events() {
 # has_happened: sets missing to what has not happened often enough.
 has_happened() {
 	for missing in deferred ${hazards[$name]}; do
+		work=${after[$missing]}
 		((after[$missing] - before[$missing] >= enough)) || return 1
 	done
+}
+
+# happens: another run, and that.
+happens() {
+	set_policy batch
+	run_race || fail "$setting: failed with status $?"
+	set_policy stock
+	read_stats after
+	check_stats
+	has_happened
 }
 
 trap race_clean_up EXIT
@@ -81,19 +92,7 @@ for setting in "mglru 64" "classic 512"; do
 	set_lru "$lru"
 	set_max_folios "$max_folios"
 	read_stats before
-	read_clock
-	end=$((clock + 180))
-	until
-		set_policy batch
-		run_race || fail "$setting: failed with status $?"
-		set_policy stock
-		read_stats after
-		check_stats
-		has_happened
-	do
-		read_clock
-		((clock < end)) || fail "$setting: $missing was not seen $enough times:$(stats_delta before after)"
-	done
+	wait_until happens || fail "$setting: $missing was not seen $enough times:$(stats_delta before after)"
 	echo "$setting:$(stats_delta before after)"
 done
 [[ $name != *huge ]] || echo "since boot: $(count_events)"

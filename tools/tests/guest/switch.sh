@@ -32,18 +32,13 @@ switch_probe() {
 	done
 }
 
-writes_more() {
-	count_written
-	((written > $1 + 1000))
-}
-
 # A call that was under way at the switch to stock counts what it deferred when it ends.
 nothing_deferred() {
 	local before
 
 	before=$(counter flush deferred)
 	count_written
-	wait_until writes_more "$written" || fail "the load has stopped to swap"
+	wait_until written_beyond $((written + 1000)) || fail "the load has stopped to swap"
 	(($(counter flush deferred) == before))
 }
 

@@ -21,10 +21,7 @@ is_alive() {
 	! gone "$writer" || fail "the threads have ended after $i switches"
 }
 has_deferred() { is_alive && above flush deferred "$deferred"; }
-has_written() {
-	count_written
-	((written > swapped + 500))
-}
+has_written() { written_beyond $((swapped + 500)); }
 steals_more() { is_alive && has_written; }
 swaps_or_was_killed() { has_written || was_killed; }
 

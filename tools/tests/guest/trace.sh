@@ -83,6 +83,7 @@ has writeback || unset "busy[writeback.batches]"
 is_busy() {
 	read_pairs after < <(counted)
 	for missing in "${!busy[@]}"; do
+		work=${after[$missing]}
 		((after[$missing] >= before[$missing] + busy[$missing])) || return 1
 	done
 }
