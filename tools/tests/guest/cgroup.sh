@@ -38,7 +38,8 @@ load_start
 before=$(state)
 measured --a profile=stock --b profile=recommended >"$WORK/table" || fail "the status is $?"
 cat "$WORK/table"
-python3 - "$WORK/report" <<'PYTHON'
+# Each of the load's processes may be in a call at a switch, which ends as it began.
+python3 - "$WORK/report" "$(wc -l <"$VMP_MEMCG/cgroup.procs")" <<'PYTHON'
 import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["settings"]["memory_bytes"] == 32 << 20, report["settings"]
@@ -47,7 +48,8 @@ done = [rows["operations"][side] for side in ("before", "after")]
 assert done == [20, 20], f"{done} operations are not what the command tells"
 for piece in report["slices"]:
     calls = piece["counters"]["stats.flush.calls"]
-    assert (calls > 0) == (piece["side"] == "B"), f"{calls} calls deferred, side {piece['side']}"
+    assert calls > 0 if piece["side"] == "B" else calls <= int(sys.argv[2]), (
+        f"{calls} calls deferred, side {piece['side']}")
 assert all(report["turnover_seconds"].values()), report["turnover_seconds"]
 PYTHON
 measured --aa >"$WORK/table"
