@@ -24,4 +24,6 @@ memcg_new
 # An hour: until the disk gets fast again.
 slow_load "$(slow_table 3600000)"
 set_throttle feedback stock
-in_memcg timeout 180 "$BIN/reclaim-flag" 4 32 || fail "status $?"
+in_memcg "$BIN/reclaim-flag" 4 32 &
+wait_until gone $! || fail "it hangs: $(<"/proc/$!/stack")"
+wait $! || fail "status $?"
