@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from vmp.ab import alternation
-from vmp.common import Failure
+from vmp.common import SIGNALS, Failure
 from vmp.control.debugfs import Assignment, Control
 from vmp.record import children, command, recorder
 
@@ -286,7 +286,7 @@ def test_the_end_of_a_child_cuts_waiting_short() -> None:
 
 @pytest.mark.usefixtures("held")
 def test_a_signal_is_told_even_if_it_came_before() -> None:
-    for number in children.STOPS:
+    for number in SIGNALS:
         os.kill(os.getpid(), number)
         assert children.wait(60) == number
     assert children.wait(0) is None

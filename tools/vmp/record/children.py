@@ -8,10 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
-from vmp.common import Failure
+from vmp.common import SIGNALS, Failure
 
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-HELD = (*STOPS, signal.SIGCHLD)
+HELD = (*SIGNALS, signal.SIGCHLD)
 LONGEST_WAIT = 3600  # seconds
 # What ends a command, and the seconds that each gets to work.
 LADDER = ((signal.SIGINT, 20), (signal.SIGTERM, 10), (signal.SIGKILL, 10))
@@ -28,7 +27,7 @@ def wait(seconds: float) -> int | None:
     A child that ends cuts it short. To be used after hold_signals().
     """
     arrived = signal.sigtimedwait(HELD, min(max(seconds, 0), LONGEST_WAIT))
-    return arrived.si_signo if arrived and arrived.si_signo in STOPS else None
+    return arrived.si_signo if arrived and arrived.si_signo in SIGNALS else None
 
 
 def release_signals() -> None:

@@ -56,8 +56,8 @@ def table(directory: Path) -> str:
     used = [name for name in COLUMNS if any(name in groups for groups in kernels.values())]
     rows = [["Linux", *(COLUMNS[name] for name in used), "run"]]
     for point, groups in kernels.items():
-        dates = sorted({group["date"] for group in groups.values()})
-        when = " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]])) or "-"
+        dates = [group["date"] for group in groups.values()]
+        when = " to ".join(sorted({min(dates), max(dates)})) if dates else "-"
         rows.append([point, *(cell(groups.get(name)) for name in used), when])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(1, "|" + "---|" * len(rows[0]))
