@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from vmp.common import CACHE, REPO
+from vmp.common import OUT, REPO
 from vmp.guest.architecture import Architecture
 from vmp.guest.kernel import source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
@@ -14,7 +14,7 @@ from vmp.programs import compile_programs
 
 VM = REPO / "tools" / "vm"
 GUEST = REPO / "tools" / "tests" / "guest"
-PROGRAMS = CACHE / "tests"  # for each machine, a directory
+PROGRAMS = OUT / "tests"  # for each machine, a directory; of this tree's sources alone
 DEBUG_SCALE = 10  # percent of the plain kernel's sizes
 # The guest ends a test that hangs, by a clock of its own; these are for a guest that has died. It
 # says each minute that it lives, and a minute is longer where the machine is busy.
