@@ -3,8 +3,8 @@
  * Proves that no write is lost that goes through a stale TLB entry: threads
  * write without pause to pages that others page out, and miss none of it.
  *
- * lostwrite anon|shmem|large SECONDS. Large: each window is in memory that was mapped anew, for
- * pages that were paged out come back as small folios.
+ * lostwrite SECONDS. Each window is in fresh memory: pages that were paged out come back as small
+ * folios, and, one by one, so slowly on a busy machine that nobody writes.
  */
 #include "guest.h"
 
@@ -25,21 +25,33 @@
 /* What each writer wrote last to each of its pages: not in reclaim's reach. */
 static uint64_t expected[MAX_WRITERS][PMD_PAGES];
 static uint64_t nr_writes[MAX_WRITERS], nr_lost[MAX_WRITERS];
-static char *mem;
-static bool large;
+static char *mem, *spare;
+static bool paging_out;
 
-static void get_fresh(size_t writer)
+static void begin_window(size_t writer)
 {
-	char *own = mem + writer * PMD;
 	size_t i;
 
-	if (mmap(own, PMD, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		die("mmap");
 	memset(expected[writer], 0, sizeof(expected[writer]));
 	/* what is read first is a zero page */
 	for (i = 0; i < PMD_PAGES; i++)
-		*(volatile uint64_t *)(own + i * PAGE) = 0;
+		*(volatile uint64_t *)(mem + writer * PMD + i * PAGE) = 0;
+}
+
+/* Moves the pages to where no TLB has an entry: there they are what page tables say. */
+static unsigned int end_window(size_t writer)
+{
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+	char *moved = spare + writer * PMD;
+	unsigned int lost = 0;
+	size_t i;
+
+	if (mremap(mem + writer * PMD, PMD, PMD, flags, moved) != moved)
+		die("mremap");
+	for (i = 0; i < PMD_PAGES; i++)
+		if (*(volatile uint64_t *)(moved + i * PAGE) != expected[writer][i])
+			lost++;
+	return lost;
 }
 
 static unsigned int write_window(size_t writer, size_t first)
@@ -69,12 +81,13 @@ static void *write_pages(void *arg)
 	pin_to_cpu(1 + writer);
 	while (time_left()) {
 		size_t first = rand_r(&seed) % (PMD_PAGES - WINDOW);
-		double end = now() + WINDOW_SECONDS;
+		double end;
 
-		if (large)
-			get_fresh(writer);
-		while (now() < end)
+		begin_window(writer);
+		end = now() + WINDOW_SECONDS;
+		while (now() < end || __atomic_load_n(&paging_out, __ATOMIC_RELAXED))
 			nr_lost[writer] += write_window(writer, first);
+		nr_lost[writer] += end_window(writer);
 	}
 	return NULL;
 }
@@ -83,9 +96,9 @@ static void *write_pages(void *arg)
  * More than the memcg's limit, so that it has to reclaim all the time. In a
  * process of its own: its reclaim would flush the writers' TLB entries too.
  */
-static void write_cold(bool shmem)
+static void write_cold(void)
 {
-	char *cold = map_pages(NR_COLD, shmem ? shmem_file(NR_COLD) : -1);
+	char *cold = map_pages(NR_COLD, -1);
 	uint64_t value, lost = 0;
 	size_t i;
 
@@ -109,7 +122,6 @@ static void write_cold(bool shmem)
 
 int main(int argc, char **argv)
 {
-	bool shmem = argc > 1 && !strcmp(argv[1], "shmem");
 	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t writes = 0, lost = 0;
 	pthread_t threads[MAX_WRITERS];
@@ -121,22 +133,23 @@ int main(int argc, char **argv)
 	nr_writers = nr_cpus - 1 < MAX_WRITERS ? nr_cpus - 1 : MAX_WRITERS;
 	if (mlock(expected, sizeof(expected)))
 		die("mlock");
-	mem = map_pages(nr_writers * PMD_PAGES,
-			shmem ? shmem_file(nr_writers * PMD_PAGES) : -1);
-	large = argc > 1 && !strcmp(argv[1], "large");
-	set_deadline(argc > 2 ? argv[2] : NULL);
+	mem = map_pages(nr_writers * PMD_PAGES, -1);
+	spare = map_pages(nr_writers * PMD_PAGES, -1);
+	set_deadline(argc > 1 ? argv[1] : NULL);
 
 	/* Off the writers' CPUs: a switch of processes flushes a TLB. */
 	pin_to_cpu(0);
 	cold = start_child();
 	if (!cold)
-		write_cold(shmem);
+		write_cold();
 	for (i = 0; i < nr_writers; i++)
 		threads[i] = start_thread(write_pages, (void *)i);
 	while (time_left()) {
 		double start = now();
 
+		__atomic_store_n(&paging_out, true, __ATOMIC_RELAXED);
 		page_out(mem, nr_writers * PMD_PAGES);
+		__atomic_store_n(&paging_out, false, __ATOMIC_RELAXED);
 		/* As long again for the writers to get their pages back. */
 		usleep((now() - start) * 1e6);
 	}
