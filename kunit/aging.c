@@ -7,47 +7,40 @@
 struct decide_case {
 	const char *name;
 	struct vmscan_pass pass;
-	/* what stop, continue, async do */
-	enum vmp_age want[3];
+	/* whether stop and continue age */
+	bool want[2];
 };
 
-#define NO	VMP_AGE_NO
-#define NOW	VMP_AGE_NOW
-#define LATER	VMP_AGE_LATER
+#define NO	false
+#define NOW	true
 #define GENS(prio, nr, ...) \
 	{ .priority = prio, .nr_gens = nr, .nr_pages = { __VA_ARGS__ } }
 
 static const struct decide_case decide_cases[] = {
 	{ "no cold generation", GENS(12, 2, 50, 50),
-	  { NO, NOW, NOW } },
+	  { NO, NOW } },
 	{ "a single generation", GENS(12, 1, 100),
-	  { NO, NOW, NOW } },
+	  { NO, NOW } },
 	{ "no cold generation, raised", GENS(11, 2, 50, 50),
-	  { NOW, NOW, NOW } },
+	  { NOW, NOW } },
 	{ "nothing at all", GENS(0, 2, 0, 0),
-	  { NOW, NOW, NOW } },
+	  { NOW, NOW } },
 	{ "three, few old", GENS(12, 3, 24, 40, 36),
-	  { NO, NO, NO } },
+	  { NO, NO } },
 	{ "three, few old, raised", GENS(11, 3, 24, 40, 36),
-	  { NOW, NOW, NO } },
+	  { NOW, NOW } },
 	{ "three, just not few old, raised", GENS(11, 3, 25, 40, 35),
-	  { NO, NOW, NO } },
+	  { NO, NOW } },
 	{ "three, many young", GENS(12, 3, 30, 19, 51),
-	  { NO, NO, NO } },
+	  { NO, NO } },
 	{ "three, many young, raised", GENS(11, 3, 30, 19, 51),
-	  { NOW, NOW, NO } },
+	  { NOW, NOW } },
 	{ "three, just not many young, raised", GENS(11, 3, 30, 20, 50),
-	  { NO, NOW, NO } },
-	{ "three, old ones run out", GENS(12, 3, 99, 1600, 1501),
-	  { NO, NO, LATER } },
-	{ "three, old ones run out, raised", GENS(3, 3, 99, 1600, 1501),
-	  { NOW, NOW, LATER } },
-	{ "three, old ones just don't run out", GENS(12, 3, 100, 1600, 1500),
-	  { NO, NO, NO } },
+	  { NO, NOW } },
 	{ "three, old one empty", GENS(12, 3, 0, 50, 50),
-	  { NO, NO, LATER } },
+	  { NO, NO } },
 	{ "four, last priority", GENS(0, 4, 1, 1, 1, 97),
-	  { NO, NO, NO } },
+	  { NO, NO } },
 };
 
 static void decide_desc(const struct decide_case *c, char *desc)
@@ -60,11 +53,11 @@ KUNIT_ARRAY_PARAM(decide, decide_cases, decide_desc);
 
 static void decide_test(struct kunit *test)
 {
-	static const char *const names[] = { "stop", "continue", "async" };
+	static const char *const names[] = { "stop", "continue" };
 	const struct decide_case *c = test->param_value;
 	enum vmp_aging aging;
 
-	for (aging = VMP_AGING_STOP; aging <= VMP_AGING_ASYNC; aging++)
+	for (aging = VMP_AGING_STOP; aging <= VMP_AGING_CONTINUE; aging++)
 		KUNIT_EXPECT_EQ_MSG(test,
 				    vmp_aging_decide(aging, &c->pass),
 				    c->want[aging], "%s", names[aging]);

@@ -24,8 +24,8 @@ static const struct shown_case shown_cases[] = {
 	{ &vmp_scan_point, BUDGET, "stock=0 budget=1 v6.12=2" },
 	{ &vmp_scan_point, ALL, "stock=0 budget=1 v6.12=2" },
 	{ &vmp_scan_point, ALL & ~BUDGET, "stock=0 budget=1" },
-	{ &vmp_aging_point, NONE, "stop=0 continue=1 async=2" },
-	{ &vmp_aging_point, ALL, "stop=0 continue=1 async=2" },
+	{ &vmp_aging_point, NONE, "stop=0 continue=1" },
+	{ &vmp_aging_point, ALL, "stop=0 continue=1" },
 	{ &vmp_writeback_point, NONE, "stock=0 feedback=1" },
 	{ &vmp_writeback_point, FEEDBACK, "" },
 	{ &vmp_writeback_point, ALL & ~FEEDBACK, "stock=0 feedback=1" },
@@ -115,50 +115,6 @@ static void profile_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.floor, 3);
 }
 
-/* When async's workers are waited for: it has to have been in effect, and to be so no longer. */
-struct ends_case {
-	const char *name;
-	unsigned long traits;
-	/* scan, aging */
-	unsigned int old[2], new[2];
-	bool want;
-};
-
-#define SCAN(scan, aging) { VMP_SCAN_##scan, VMP_AGING_##aging }
-
-static const struct ends_case ends_cases[] = {
-	{ "another aging", NONE, SCAN(BUDGET, ASYNC), SCAN(BUDGET, STOP), true },
-	{ "another loop, which ages by itself", NONE, SCAN(BUDGET, ASYNC), SCAN(STOCK, ASYNC),
-	  true },
-	{ "both", NONE, SCAN(BUDGET, ASYNC), SCAN(STOCK, CONTINUE), true },
-	{ "the same", NONE, SCAN(BUDGET, ASYNC), SCAN(BUDGET, ASYNC), false },
-	{ "not in effect before", NONE, SCAN(STOCK, ASYNC), SCAN(STOCK, CONTINUE), false },
-	{ "from now on in effect", NONE, SCAN(STOCK, ASYNC), SCAN(BUDGET, ASYNC), false },
-	{ "another loop that is told", BUDGET, SCAN(BUDGET, ASYNC), SCAN(STOCK, ASYNC), false },
-	{ "another loop that is not told", BUDGET, SCAN(STOCK, ASYNC), SCAN(6_12, ASYNC), true },
-};
-
-static void ends_desc(const struct ends_case *c, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s with traits %#lx", c->name, c->traits);
-}
-
-KUNIT_ARRAY_PARAM(ends, ends_cases, ends_desc);
-
-static void ends_test(struct kunit *test)
-{
-	const struct ends_case *c = test->param_value;
-	struct vmp_settings old = {}, new = {};
-
-	old.policy[VMP_POINT_SCAN] = c->old[0];
-	old.policy[VMP_POINT_AGING] = c->old[1];
-	new.policy[VMP_POINT_SCAN] = c->new[0];
-	new.policy[VMP_POINT_AGING] = c->new[1];
-	KUNIT_EXPECT_EQ(test, vmp_policy_ends(&old, &new, VMP_POINT_AGING, c->traits), c->want);
-	KUNIT_EXPECT_EQ(test, vmp_policy_ends(&old, NULL, VMP_POINT_AGING, c->traits),
-			vmp_scan_ages(c->old[0], c->traits));
-}
-
 static void kinds_test(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, vmp_nr_names(vmp_unmap_point.option, ALL & ~DISCARD), 3);
@@ -170,7 +126,6 @@ static void kinds_test(struct kunit *test)
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE_PARAM(shown_test, shown_gen_params),
 	KUNIT_CASE_PARAM(profile_test, profile_gen_params),
-	KUNIT_CASE_PARAM(ends_test, ends_gen_params),
 	KUNIT_CASE(kinds_test),
 	{}
 };

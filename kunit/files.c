@@ -14,7 +14,7 @@ struct point_case {
 static const struct point_case point_cases[] = {
 	{ &vmp_flush_point, "flush: stock batch" },
 	{ &vmp_scan_point, "scan: stock budget v6.12" },
-	{ &vmp_aging_point, "aging: stop continue async" },
+	{ &vmp_aging_point, "aging: stop continue" },
 	{ &vmp_writeback_point, "writeback: stock feedback" },
 	{ &vmp_throttle_point, "throttle: stock memcg all" },
 	{ &vmp_unmap_point, "unmap: stock batch" },
@@ -70,7 +70,6 @@ static const struct choice_case choice_cases[] = {
 	{ &vmp_scan_point, "v6.1", -EINVAL },
 	{ &vmp_aging_point, "stop", VMP_AGING_STOP },
 	{ &vmp_aging_point, "continue", VMP_AGING_CONTINUE },
-	{ &vmp_aging_point, "async", VMP_AGING_ASYNC },
 	{ &vmp_writeback_point, "feedback", VMP_WRITEBACK_FEEDBACK },
 	{ &vmp_throttle_point, "memcg", VMP_THROTTLE_MEMCG },
 	{ &vmp_throttle_point, "all", VMP_THROTTLE_ALL },

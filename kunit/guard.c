@@ -133,7 +133,7 @@ static void stock_test(struct kunit *test)
 	unsigned int point;
 
 	KUNIT_EXPECT_TRUE(test, vmp_is_stock(&settings, 0));
-	settings.policy[VMP_POINT_AGING] = VMP_AGING_ASYNC;
+	settings.policy[VMP_POINT_AGING] = VMP_AGING_STOP;
 	KUNIT_EXPECT_TRUE(test, vmp_is_stock(&settings, 0));
 	KUNIT_EXPECT_FALSE(test, vmp_is_stock(&settings, VMSCAN_TRAIT_BUDGET));
 	for (point = 0; point < VMP_NR_POINTS; point++) {

@@ -126,7 +126,6 @@ struct end_case {
 #define COLD .pass.nr_gens = MIN_NR_GENS + 1
 #define CONTINUE .aging = VMP_AGING_CONTINUE
 #define STOP .aging = VMP_AGING_STOP
-#define ASYNC .aging = VMP_AGING_ASYNC
 #define AGED(batches) \
 	.note.aged = true, .note.batches_before = 3, .pass.nr_batches = 3 + (batches)
 #define ENOUGH .pass.enough = true
@@ -165,9 +164,6 @@ static const struct end_case end_cases[] = {
 	  PASS(100, 50, COLD, CONTINUE, AGED(0), ROOT) },
 	{ "continue: aged, root, a batch later", VMP_END_AGED,
 	  PASS(100, 50, COLD, CONTINUE, AGED(1), ROOT) },
-	{ "async: asked, a batch later", VMP_GO_ON, PASS(100, 50, COLD, ASYNC, AGED(1)) },
-	{ "async: asked, root, a batch later", VMP_END_AGED,
-	  PASS(100, 50, COLD, ASYNC, AGED(1), ROOT) },
 	{ "nothing scanned", VMP_END_NOTHING, PASS(100, 50, COLD, CONTINUE, DRY) },
 	{ "nothing scanned, nothing cold: age first", VMP_GO_ON,
 	  PASS(100, 50, CONTINUE, DRY) },
@@ -204,17 +200,17 @@ static const struct loop_case {
 	const char *name;
 	enum vmp_scan scan;
 	unsigned long traits;
-	/* ours, with stop, continue, async */
-	bool walks[3];
+	/* ours, with stop, continue */
+	bool walks[2];
 	bool ages;
 } loop_cases[] = {
-	{ "stock of 6.12", VMP_SCAN_STOCK, 0, { false, false, false }, false },
-	{ "stock of 7.2", VMP_SCAN_STOCK, VMSCAN_TRAIT_BUDGET, { true, false, true }, true },
+	{ "stock of 6.12", VMP_SCAN_STOCK, 0, { false, false }, false },
+	{ "stock of 7.2", VMP_SCAN_STOCK, VMSCAN_TRAIT_BUDGET, { true, false }, true },
 	{ "stock of 6.12 with other traits", VMP_SCAN_STOCK, ~VMSCAN_TRAIT_BUDGET,
-	  { false, false, false }, false },
-	{ "budget on 6.12", VMP_SCAN_BUDGET, 0, { true, true, true }, true },
-	{ "budget on 7.2", VMP_SCAN_BUDGET, VMSCAN_TRAIT_BUDGET, { true, true, true }, true },
-	{ "v6.12 on 7.2", VMP_SCAN_6_12, VMSCAN_TRAIT_BUDGET, { true, true, true }, false },
+	  { false, false }, false },
+	{ "budget on 6.12", VMP_SCAN_BUDGET, 0, { true, true }, true },
+	{ "budget on 7.2", VMP_SCAN_BUDGET, VMSCAN_TRAIT_BUDGET, { true, true }, true },
+	{ "v6.12 on 7.2", VMP_SCAN_6_12, VMSCAN_TRAIT_BUDGET, { true, true }, false },
 };
 
 static void loop_desc(const struct loop_case *c, char *desc)
@@ -229,7 +225,7 @@ static void loop_test(struct kunit *test)
 	const struct loop_case *c = test->param_value;
 	enum vmp_aging aging;
 
-	for (aging = VMP_AGING_STOP; aging <= VMP_AGING_ASYNC; aging++)
+	for (aging = VMP_AGING_STOP; aging <= VMP_AGING_CONTINUE; aging++)
 		KUNIT_EXPECT_EQ_MSG(test, vmp_scan_walks(c->scan, aging, c->traits),
 				    c->walks[aging], "aging %u", aging);
 	KUNIT_EXPECT_EQ(test, vmp_scan_ages(c->scan, c->traits), c->ages);

@@ -61,22 +61,6 @@ u32 vmp_set_number(void)
 	return READ_ONCE(set_number);
 }
 
-/* No reclaimer uses what @new doesn't have of @old: end what it left to do. */
-static void retire(const struct vmp_settings *old, const struct vmp_settings *new)
-{
-	unsigned int i;
-
-	for (i = 0; i < VMP_NR_POINTS; i++) {
-		const struct vmp_point *point = vmp_points[i];
-		void (*done)(void) = NULL;
-
-		if (old->policy[i] < point->nr_policies)
-			done = point->policies[old->policy[i]].retire;
-		if (done && vmp_policy_ends(old, new, i, vmp_traits()))
-			done();
-	}
-}
-
 /* The set with that @number is about to be published, or was not after all. */
 static void trace_switches(const struct vmp_entry *entry, const struct vmp_settings *from,
 			   const struct vmp_settings *to, u32 number)
@@ -175,7 +159,6 @@ int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new)
 		entry->rule.settings = old;
 		return err;
 	}
-	retire(&old, new);
 	vmp_guard_changed(entry);
 	vmp_cgroups_changed();
 
@@ -370,10 +353,8 @@ int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u
 		list_splice_tail_init(gone, &vmp_entries);
 		return err;
 	}
-	list_for_each_entry(entry, gone, list) {
+	list_for_each_entry(entry, gone, list)
 		entry->removed = true;
-		retire(&entry->rule.settings, NULL);
-	}
 
 	return 0;
 }
@@ -388,7 +369,6 @@ int vmp_control_remove(bool (*is_gone)(const struct vmp_entry *entry, u64 id), u
 void vmp_control_detach(void)
 {
 	struct vmp_set *old;
-	struct vmp_entry *entry;
 
 	guard(mutex)(&vmp_control_lock);
 	old = published_set();
@@ -397,8 +377,6 @@ void vmp_control_detach(void)
 	rcu_assign_pointer(published, NULL);
 	vmscan_policy_publish(&old->ops, NULL);
 	vmp_free_set(old);
-	list_for_each_entry(entry, &vmp_entries, list)
-		retire(&entry->rule.settings, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_detach);
 

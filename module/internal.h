@@ -59,12 +59,10 @@ struct vmp_option {
  * struct vmp_policy - one of the policies of a point
  * @name: as debugfs shows and takes it
  * @only_with: traits that the kernel has to have for the policy to exist
- * @retire: called when the policy has gone and no reclaimer uses it; may be NULL
  */
 struct vmp_policy {
 	const char *name;
 	unsigned long only_with;
-	void (*retire)(void);
 };
 
 /**
@@ -207,8 +205,6 @@ bool vmp_is_stock(const struct vmp_settings *settings, unsigned long traits);
 struct vmp_settings vmp_default_settings(unsigned long traits);
 bool vmp_in_effect(const struct vmp_settings *settings, enum vmp_point_id point,
 		   unsigned long traits);
-bool vmp_policy_ends(const struct vmp_settings *old, const struct vmp_settings *new,
-		     enum vmp_point_id point, unsigned long traits);
 
 /* plugins.c */
 /* What a policy of another module answers. That of a BPF program goes meanwhile, see bpf.c. */
@@ -251,7 +247,7 @@ extern const struct vmp_point vmp_flush_point;
  * struct vmp_pass_note - what is known of a pass from one step to the next
  * @budget: what it may scan, as settled last
  * @scan: the loop that made the last step
- * @aged: a generation was made in the pass, or a worker told to
+ * @aged: a generation was made in the pass
  * @batches_before: batches of the pass before that
  */
 struct vmp_pass_note {
@@ -264,24 +260,15 @@ struct vmp_pass_note {
 static_assert(sizeof(struct vmp_pass_note) <= sizeof(u64));
 static_assert(VMP_FIRST_PLUGIN + VMP_MAX_PLUGINS <= 1 << 5);
 
-/* Is a new generation due? */
-enum vmp_age {
-	VMP_AGE_NO,
-	VMP_AGE_NOW,
-	VMP_AGE_LATER,		/* to be made by a worker */
-};
-
 /**
  * struct vmp_decision - the next step of a pass, and why
  * @step: as made by VMSCAN_STEP()
  * @end: why the pass ends, or VMP_GO_ON
- * @age: whether a generation is due
  * @budget: pages that the pass may scan
  */
 struct vmp_decision {
 	u64 step;
 	enum vmp_end end;
-	enum vmp_age age;
 	unsigned long budget;
 };
 
@@ -307,71 +294,11 @@ struct vmp_decision vmp_scan_6_12_decide(const struct vmscan_pass *pass,
 /* aging.c */
 extern const struct vmp_point vmp_aging_point;
 
-int vmp_aging_init(void);
-void vmp_aging_exit(void);
 bool vmp_aging_cold(const struct vmscan_pass *pass);
 enum vmp_aging vmp_aging_policy(const struct vmp_settings *settings);
-enum vmp_age vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pass);
-bool vmp_aging_follow(const struct vmp_rule *rule, const struct vmscan_pass *pass,
-		      enum vmp_age age);
+bool vmp_aging_decide(enum vmp_aging aging, const struct vmscan_pass *pass);
+void vmp_aging_begins(const struct vmp_rule *rule, const struct vmscan_pass *pass);
 void vmp_aging_result(const struct vmp_rule *rule, const struct vmscan_pass *pass);
-
-/* aging_queue.c */
-#define VMP_AGING_SLOTS		64
-#define VMP_AGING_WORKERS	4
-
-/**
- * struct vmp_aging_request - which lruvec to age, and what is known of it
- * @memcg: its memcg; NULL when there are none
- * @nid: its node
- * @max_seq: its youngest generation
- * @swappiness: of the pass that asks
- * @set: number of the set of policies that asks
- */
-struct vmp_aging_request {
-	struct mem_cgroup *memcg;
-	int nid;
-	unsigned long max_seq;
-	int swappiness;
-	u32 set;
-};
-
-struct vmp_aging_queue;
-
-/**
- * struct vmp_aging_slot - a place for a request
- * @work: does it
- * @queue: the queue it is in
- * @request: what is asked for; holds a reference to the memcg's css while @busy
- * @busy: from the request until it is done
- */
-struct vmp_aging_slot {
-	struct work_struct work;
-	struct vmp_aging_queue *queue;
-	struct vmp_aging_request request;
-	bool busy;
-};
-
-/**
- * struct vmp_aging_queue - requests to age, done by workers
- * @lock: protects the slots' @request and @busy
- * @wq: the workers
- * @age: does one request, in process context
- * @slots: the requests
- */
-struct vmp_aging_queue {
-	spinlock_t lock; /* see above */
-	struct workqueue_struct *wq;
-	void (*age)(const struct vmp_aging_request *request);
-	struct vmp_aging_slot slots[VMP_AGING_SLOTS];
-};
-
-int vmp_aging_queue_init(struct vmp_aging_queue *queue,
-			 void (*age)(const struct vmp_aging_request *request));
-enum vmp_queued vmp_aging_queue_add(struct vmp_aging_queue *queue,
-				    const struct vmp_aging_request *request);
-void vmp_aging_queue_drain(struct vmp_aging_queue *queue);
-void vmp_aging_queue_destroy(struct vmp_aging_queue *queue);
 
 /* writeback.c */
 extern const struct vmp_point vmp_writeback_point;

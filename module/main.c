@@ -10,19 +10,13 @@ static int __init vmp_init(void)
 	if (err)
 		goto end_probes;
 
-	err = vmp_aging_init();
-	if (err)
-		goto end_throttle;
-
 	err = vmp_control_init();
 	if (err)
-		goto end_aging;
+		goto end_throttle;
 	vmp_bpf_init();
 
 	return 0;
 
-end_aging:
-	vmp_aging_exit();
 end_throttle:
 	vmp_throttle_exit();
 end_probes:
@@ -33,7 +27,6 @@ end_probes:
 static void __exit vmp_exit(void)
 {
 	vmp_control_exit();
-	vmp_aging_exit();
 	vmp_throttle_exit();
 	vmp_observe_set(0);
 	vmp_probes_exit();

@@ -209,23 +209,3 @@ bool vmp_in_effect(const struct vmp_settings *settings, enum vmp_point_id point,
 
 	return !p->in_effect || p->in_effect(settings->policy[p->needs], traits);
 }
-
-/**
- * vmp_policy_ends() - is a policy that was in effect at a point so no longer?
- * @old: the policies before
- * @new: those after, NULL for none
- * @point: the point
- * @traits: the kernel's
- *
- * Return: true if it is not.
- */
-bool vmp_policy_ends(const struct vmp_settings *old, const struct vmp_settings *new,
-		     enum vmp_point_id point, unsigned long traits)
-{
-	if (!vmp_in_effect(old, point, traits))
-		return false;
-
-	return !new || old->policy[point] != new->policy[point] ||
-	       !vmp_in_effect(new, point, traits);
-}
-EXPORT_SYMBOL_IF_KUNIT(vmp_policy_ends);

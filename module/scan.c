@@ -131,7 +131,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_scan_end);
  * After a step that was to age, a batch comes first, whatever came of it. "budget" alone has
  * a floor; the loop that stands in for stock is the same without one.
  *
- * Return: the step, why the pass ends with it, and whether a generation is due.
+ * Return: the step, and why the pass ends with it.
  */
 struct vmp_decision vmp_scan_decide(const struct vmp_settings *settings,
 				    const struct vmscan_pass *pass,
@@ -153,9 +153,7 @@ struct vmp_decision vmp_scan_decide(const struct vmp_settings *settings,
 		decision.step = VMSCAN_STEP(VMSCAN_END, 0, 0);
 		return decision;
 	}
-	if (pass->last != VMSCAN_AGE)
-		decision.age = vmp_aging_decide(aging, pass);
-	if (decision.age == VMP_AGE_NOW) {
+	if (pass->last != VMSCAN_AGE && vmp_aging_decide(aging, pass)) {
 		decision.step = VMSCAN_STEP(VMSCAN_AGE, 0, 0);
 		return decision;
 	}
@@ -212,17 +210,7 @@ static void trace_end(const struct vmscan_pass *pass, const struct vmp_rule *rul
 	trace_scan_end(&where, vmp_end_id(VMP_SPAN_SCAN), pass, budget, end);
 }
 
-/* Tells vmp_scan_end() where the first aging was. */
-static void note_aged(const struct vmscan_pass *pass, struct vmp_pass_note *note)
-{
-	if (note->aged)
-		return;
-
-	note->aged = true;
-	note->batches_before = pass->nr_batches;
-}
-
-/* Of the last step, if it was to age. */
+/* Of the last step, if it was to age. Tells vmp_scan_end() where the first aging was. */
 static void take_result(const struct vmp_rule *rule, const struct vmscan_pass *pass,
 			struct vmp_pass_note *note)
 {
@@ -230,8 +218,10 @@ static void take_result(const struct vmp_rule *rule, const struct vmscan_pass *p
 		return;
 
 	vmp_aging_result(rule, pass);
-	if (pass->progress)
-		note_aged(pass, note);
+	if (pass->progress && !note->aged) {
+		note->aged = true;
+		note->batches_before = pass->nr_batches;
+	}
 }
 
 /* Does the kernel limit a step, or not know it? */
@@ -255,8 +245,6 @@ static struct vmp_decision decide(const struct vmp_rule *rule, const struct vmsc
 
 	if (plugin) {
 		decision.step = vmp_ask(plugin, next_step, pass, &words->words[1]);
-		if (VMSCAN_STEP_ACTION(decision.step) == VMSCAN_AGE)
-			decision.age = VMP_AGE_NOW;
 		return decision;
 	}
 
@@ -291,8 +279,8 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 	decision = decide(rule, pass, words);
 	if (pass->last == VMSCAN_STOCK)
 		trace_begin(pass, rule, decision.budget);
-	if (vmp_aging_follow(rule, pass, decision.age))
-		note_aged(pass, note);
+	if (VMSCAN_STEP_ACTION(decision.step) == VMSCAN_AGE)
+		vmp_aging_begins(rule, pass);
 	note->scan = scan;
 	note->budget = min(decision.budget, U32_MAX);
 	vmp_watch_answer(&watch, decision.step, is_clamped(decision.step));

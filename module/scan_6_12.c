@@ -59,8 +59,8 @@ static unsigned long settle_budget(const struct vmscan_pass *pass, bool online)
  * @note: what else is known of it
  * @online: the memcg has not been removed: else all that can be evicted is
  *
- * Return: the step, why the pass ends with it, whether a generation is due, and what the pass
- * may scan: no more than it has once it is to age.
+ * Return: the step, why the pass ends with it, and what the pass may scan: no more than it has
+ * once it is to age.
  */
 struct vmp_decision vmp_scan_6_12_decide(const struct vmscan_pass *pass,
 					 const struct vmp_pass_note *note, bool online)
@@ -79,9 +79,7 @@ struct vmp_decision vmp_scan_6_12_decide(const struct vmscan_pass *pass,
 	}
 
 	budget = settle_budget(pass, online);
-	if (online || !budget)
-		decision.age = vmp_aging_decide(VMP_AGING_STOP, pass);
-	if (decision.age == VMP_AGE_NOW) {
+	if ((online || !budget) && vmp_aging_decide(VMP_AGING_STOP, pass)) {
 		decision.step = VMSCAN_STEP(VMSCAN_AGE, 0, 0);
 	} else if (budget) {
 		decision.step = VMSCAN_STEP(VMSCAN_EVICT, VMSCAN_MAX_BATCH, BATCH);

@@ -38,7 +38,6 @@ enum vmp_scan {
 enum vmp_aging {
 	VMP_AGING_STOP,
 	VMP_AGING_CONTINUE,
-	VMP_AGING_ASYNC,
 };
 
 enum vmp_writeback {

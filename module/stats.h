@@ -45,24 +45,11 @@ enum vmp_scan_stat {
 	VMP_NR_SCAN_STATS = VMP_SCAN_PASS_RECLAIMED + VMP_NR_BUCKETS,
 };
 
-/* What became of a request to age. */
-enum vmp_queued {
-	VMP_QUEUED,
-	VMP_MERGED,		/* one for the same lruvec is pending */
-	VMP_FULL,		/* VMP_AGING_SLOTS are pending */
-	VMP_GONE,		/* the memcg is about to be freed */
-	VMP_NR_QUEUED,
-};
-
 enum vmp_aging_stat {
 	VMP_AGING_SYNC,		/* generations made by a reclaimer */
 	VMP_AGING_FAILED,	/* ... not made: another task was at it */
 	VMP_AGING_WAITED,	/* waits for that task, of one tick each */
-	VMP_AGING_ASYNCED,	/* generations made by a worker */
-	VMP_AGING_STALE,	/* ... found made when the worker came */
-	VMP_AGING_OFFLINE,	/* ... not due any more: the memcg was removed */
-	VMP_AGING_REQUESTS,	/* requests to a worker by what became of them */
-	VMP_NR_AGING_STATS = VMP_AGING_REQUESTS + VMP_NR_QUEUED,
+	VMP_NR_AGING_STATS,
 };
 
 enum vmp_writeback_stat {

@@ -44,7 +44,7 @@
 /* In the order of the points' tables. */
 #define FLUSH_POLICIES { 0, "stock" }, { 1, "batch" }
 #define SCAN_POLICIES { 0, "stock" }, { 1, "budget" }, { 2, "v6.12" }
-#define AGING_POLICIES { 0, "stop" }, { 1, "continue" }, { 2, "async" }
+#define AGING_POLICIES { 0, "stop" }, { 1, "continue" }
 #define WRITEBACK_POLICIES { 0, "stock" }, { 1, "feedback" }
 #define THROTTLE_POLICIES { 0, "stock" }, { 1, "memcg" }, { 2, "all" }
 #define RMAP_POLICIES { 0, "stock" }, { 1, "batch" }
@@ -53,7 +53,7 @@
 #define POINT_POLICIES \
 	{ 0x000, "stock" }, { 0x001, "batch" }, \
 	{ 0x100, "stock" }, { 0x101, "budget" }, { 0x102, "v6.12" }, \
-	{ 0x200, "stop" }, { 0x201, "continue" }, { 0x202, "async" }, \
+	{ 0x200, "stop" }, { 0x201, "continue" }, \
 	{ 0x300, "stock" }, { 0x301, "feedback" }, \
 	{ 0x400, "stock" }, { 0x401, "memcg" }, { 0x402, "all" }, \
 	{ 0x500, "stock" }, { 0x501, "batch" }, \
@@ -236,41 +236,37 @@ TRACE_EVENT(scan_end,
 		  __print_symbolic(__entry->reason, END_REASONS))
 );
 
-/* A generation is about to be made after the youngest, @before; @async: by a worker. */
+/* A generation is about to be made after the youngest, @before. */
 TRACE_EVENT(aging_begin,
-	TP_PROTO(const struct vmp_where *where, u64 id, u32 async, u64 before),
-	TP_ARGS(where, id, async, before),
+	TP_PROTO(const struct vmp_where *where, u64 id, u64 before),
+	TP_ARGS(where, id, before),
 
 	TP_STRUCT__entry(
 		WHERE_FIELDS
 		__field(u64, id)
-		__field(u32, async)
 		__field(u64, before)
 	),
 
 	TP_fast_assign(
 		WHERE_ASSIGN(where);
 		__entry->id = id;
-		__entry->async = async;
 		__entry->before = before;
 	),
 
 	TP_printk(WHERE_FORMAT
-		  "id=%llu async=%u before=%llu",
+		  "id=%llu before=%llu",
 		  WHERE_ARGS(AGING_POLICIES),
-		  __entry->id, __entry->async, __entry->before)
+		  __entry->id, __entry->before)
 );
 
 /* @after is the youngest; the same as @before if another task was at it. */
 TRACE_EVENT(aging_end,
-	TP_PROTO(const struct vmp_where *where, u64 id, u32 async, u64 before,
-		 u64 after),
-	TP_ARGS(where, id, async, before, after),
+	TP_PROTO(const struct vmp_where *where, u64 id, u64 before, u64 after),
+	TP_ARGS(where, id, before, after),
 
 	TP_STRUCT__entry(
 		WHERE_FIELDS
 		__field(u64, id)
-		__field(u32, async)
 		__field(u64, before)
 		__field(u64, after)
 	),
@@ -278,15 +274,14 @@ TRACE_EVENT(aging_end,
 	TP_fast_assign(
 		WHERE_ASSIGN(where);
 		__entry->id = id;
-		__entry->async = async;
 		__entry->before = before;
 		__entry->after = after;
 	),
 
 	TP_printk(WHERE_FORMAT
-		  "id=%llu async=%u before=%llu after=%llu",
+		  "id=%llu before=%llu after=%llu",
 		  WHERE_ARGS(AGING_POLICIES),
-		  __entry->id, __entry->async, __entry->before, __entry->after)
+		  __entry->id, __entry->before, __entry->after)
 );
 
 /* What an eviction batch met, in pages, and whether flushers were woken for it. */

@@ -24,7 +24,7 @@ FILES = {
     "scan/policy": "[stock] budget\n",
     "scan/batch": "64\n",
     "scan/floor": "256\n",
-    "aging/policy": "stop [continue] async\n",
+    "aging/policy": "stop [continue]\n",
     "aging/in_effect": "no: scan/policy is stock\n",
     "unmap/policy": "[stock] batch half\n",
     "unmap/kinds": "[lazyfree] anon [file]\n",

@@ -17,7 +17,7 @@ from vmp.result.model import Result, Settings
 OFFERED = {
     "flush": ["stock", "batch"],
     "scan": ["stock", "budget"],
-    "aging": ["stop", "continue", "async"],
+    "aging": ["stop", "continue"],
     "writeback": ["stock", "feedback"],
     "throttle": ["stock", "memcg", "all"],
 }
@@ -37,7 +37,7 @@ def test_what_a_kernel_has_not() -> None:
     there = {name: OFFERED[name] for name in ("flush", "aging", "throttle")}
     there |= {"scan": ["stock", "budget", "v6.12"]}
     runs = commands(there)
-    assert "--set flush=batch,scan=budget,aging=async,throttle=all " in counted(there)["trace"]
+    assert "--set flush=batch,scan=budget,aging=continue,throttle=all " in counted(there)["trace"]
     assert "--a scan=v6.12 " in runs["scan"]
     assert "--a scan=stock " in commands(OFFERED)["scan"]
 

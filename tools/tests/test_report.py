@@ -50,8 +50,8 @@ EVENTS = (
                   "kept=0"),
     ("12.200400", f"scan_end: policy=budget {OWN} id=2 budget=64 scanned=60 reclaimed=43 "
                   "priority=12 reason=enough"),
-    ("12.200500", f"aging_end: policy=async {OWN} id=3 async=1 before=5 after=6"),
-    ("12.200600", f"aging_end: policy=async {OWN} id=4 async=0 before=6 after=6"),
+    ("12.200500", f"aging_end: policy=continue {OWN} id=3 before=5 after=6"),
+    ("12.200600", f"aging_end: policy=continue {OWN} id=4 before=6 after=6"),
     ("12.200700", f"writeback_feedback: policy=feedback {OWN} taken=64 dirty=64 unqueued=64 "
                   "congested=0 writeback=0 immediate=0 woken=1 waited=0"),
     ("12.200800", f"throttle_end: policy=memcg {OWN} id=5 reason=writeback us=1500"),
@@ -140,13 +140,12 @@ def test_sums() -> None:
         "unmap.ptes": 40, "unmap.batches": 3, "unmap.left": 8, "unmap.kept": 1, "young.folios": 1,
         "young.pages": 32, "young.ptes": 30, "young.batches": 3, "young.left": 2,
         "scan.passes": 1, "scan.budget": 64, "scan.scanned": 60, "scan.reclaimed": 43,
-        "scan.end_enough": 1, "aging.async": 1, "aging.failed": 1, "writeback.batches": 1,
+        "scan.end_enough": 1, "aging.sync": 1, "aging.failed": 1, "writeback.batches": 1,
         "writeback.taken": 64, "writeback.dirty": 64, "writeback.flusher_wakeups": 1,
         "writeback.waits": 0, "throttle.writeback": 1, "throttle.writeback_us": 1500,
         "stall_p50_ms": 2.0, "stall_max_ms": 200.0, "remote_flushes_per_1000": 2000 / 93,
     }  # fmt: skip
     assert {name: whole[name] for name in expected} == expected
-    assert "aging.sync" not in whole
 
 
 def test_sides() -> None:
@@ -227,11 +226,11 @@ def test_a_run_is_found_by_its_settings_and_slices() -> None:
 def test_figures_beside_those_of_the_module() -> None:
     shown = pictured()
     assert match.beside_module(shown) == []
-    shown.counted = {"flush.deferred": 50, "aging.queued": 3}
+    shown.counted = {"flush.deferred": 50, "aging.waited": 3}
     rows = {row["figure"]: (row["trace"], row["counted"]) for row in match.beside_module(shown)}
     assert rows["flush.deferred"][1] == 50
     assert rows["scan.passes"] == (shown.whole()["scan.passes"], 0)
-    assert not {"stolen_pages", "stalls", "aging.queued"} & rows.keys()
+    assert not {"stolen_pages", "stalls", "aging.waited"} & rows.keys()
 
 
 def test_folios_that_were_left_out_are_not_compared() -> None:

@@ -30,8 +30,8 @@ TRACE = f"""\
     stress-ng-vm-158     [003] .....   121.000302: flush_batch_end: policy=batch {OWN} id=4098 folios=44 pages=44 mapped=1 gone=0 flushed=1
     stress-ng-vm-158     [003] .....   121.000302: unmap_folio: policy=batch {OWN} kind=lazyfree pages=16 ptes=15 batches=2 left=1 kept=1
     stress-ng-vm-158     [003] .....   121.000303: scan_end: policy=budget {OWN} id=4097 budget=64 scanned=60 reclaimed=43 priority=12 reason=enough
-    kworker/u8:1-41      [000] .....   121.000304: aging_begin: policy=async {OWN} id=1 async=1 before=5
-    kworker/u8:1-41      [000] .....   121.000400: aging_end: policy=async {OWN} id=1 async=1 before=5 after=6
+    stress-ng-vm-158     [003] .....   121.000304: aging_begin: policy=continue {OWN} id=1 before=5
+    stress-ng-vm-158     [003] .....   121.000400: aging_end: policy=continue {OWN} id=1 before=5 after=6
     stress-ng-vm-158     [003] .....   121.000401: writeback_feedback: policy=feedback {OWN} taken=64 dirty=64 unqueued=64 congested=0 writeback=0 immediate=0 woken=1 waited=0
            a [b]-159     [001] .....   121.001503: throttle_end: policy=all {OWN} id=8193 reason=writeback us=1500
            a [b]-159     [001] .....   121.001504: throttle_begin: policy=all {OWN} id=8194 reason=congested
@@ -40,7 +40,7 @@ GROWN = {
     "flush.calls": 1, "flush.batches": 1, "flush.deferred": 44,
     "flush.bounce_mapped": 1, "flush.bounce_gone": 0, "flush.flushes": 1, "scan.passes": 1,
     "scan.budget": 64, "scan.scanned": 60, "scan.reclaimed": 43, "scan.end_enough": 1,
-    "aging.queued": 1, "aging.async": 1, "writeback.batches": 1, "writeback.taken": 64,
+    "aging.waited": 1, "aging.sync": 1, "writeback.batches": 1, "writeback.taken": 64,
     "writeback.dirty": 64, "writeback.flusher_wakeups": 1, "throttle.writeback": 1,
     "throttle.writeback_us": 1500, "throttle.congested": 0,
     "unmap.folios": 1, "unmap.pages": 16, "unmap.ptes": 15, "unmap.batches": 2, "unmap.left": 1,
@@ -63,7 +63,7 @@ def test_what_adds_up(tmp_path: Path) -> None:
     status, figures, errors = traced(tmp_path, TRACE, GROWN)
     assert (status, errors) == (0, "")
     found = dict(line.split() for line in figures.splitlines())
-    untraced = ("flush.calls", "aging.queued")
+    untraced = ("flush.calls", "aging.waited")
     wanted = {name: str(n) for name, n in GROWN.items() if n and name not in untraced}
     assert found == wanted
 
@@ -73,7 +73,7 @@ def test_what_adds_up(tmp_path: Path) -> None:
     [
         ("flush.deferred", 42, "traced 44, counted 42"),
         ("scan.end_budget", 1, "traced 0, counted 1"),
-        ("aging.async", 0, "traced 1, counted 0"),
+        ("aging.sync", 0, "traced 1, counted 0"),
     ],
 )
 def test_what_does_not(tmp_path: Path, name: str, counted: int, shown: str) -> None:
@@ -86,7 +86,7 @@ def test_what_does_not(tmp_path: Path, name: str, counted: int, shown: str) -> N
     [
         ("aging_end: ", "other: ", "aging_begin id=1"),
         ("throttle_begin: ", "other: ", "throttle_end id=8193"),
-        ("scan_end: ", "aging_end: async=0 before=5 after=5 ", "aging_end id=4097"),
+        ("scan_end: ", "aging_end: before=5 after=5 ", "aging_end id=4097"),
         (" id=4098", " id=4097", "flush_batch_begin id=4097, scan_end id=4097"),
         (" id=8194", " id=0", "throttle_begin id=0"),
     ],

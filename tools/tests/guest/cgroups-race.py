@@ -32,7 +32,7 @@ POLICIES = {
     "scan/policy": ("stock", "budget"),
     "scan/batch": ("1", "64", "4096"),
     "scan/floor": ("0", "256", "4096"),
-    "aging/policy": ("stop", "continue", "async"),
+    "aging/policy": ("stop", "continue"),
     "writeback/policy": ("stock", "feedback"),
     "throttle/policy": ("stock", "memcg", "all"),
     "unmap/policy": ("stock", "batch"),

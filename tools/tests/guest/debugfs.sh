@@ -98,7 +98,7 @@ declare -A loaded=(
 	[scan/policy]="[stock]${scans#stock}"
 	[scan/batch]=64
 	[scan/floor]=256
-	[aging/policy]="stop [continue] async"
+	[aging/policy]="stop [continue]"
 	[aging/in_effect]="no: scan/policy is stock"
 	[writeback/policy]="[stock] feedback"
 	[writeback/dirty_gen]="youngest [second-youngest]"
@@ -150,9 +150,8 @@ done
 for number in 0 1 4096 256; do
 	accept scan/floor "$number" "$number"
 done
-accept aging/policy stop "[stop] continue async"
-accept aging/policy async "stop continue [async]"
-accept aging/policy continue "stop [continue] async"
+accept aging/policy stop "[stop] continue"
+accept aging/policy continue "stop [continue]"
 if has writeback; then
 	accept writeback/policy feedback "stock [feedback]"
 	accept writeback/policy stock "[stock] feedback"
@@ -240,7 +239,7 @@ refuse flush/observe 2 "$range" "flush/observe takes a number from 0 to 1"
 refuse bypass 2 "$range" "bypass takes a number from 0 to 1"
 refuse guard/clear 0 "$range" "guard/clear takes a number from 1 to 1"
 refuse scan/floor small "$invalid" "$floor"
-refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue async"
+refuse aging/policy stock "$invalid" "aging/policy takes one of: stop continue"
 if has writeback; then
 	refuse writeback/policy on "$invalid" "writeback/policy takes one of: stock feedback"
 	refuse writeback/dirty_gen oldest "$invalid" \
@@ -273,10 +272,10 @@ for file in abi traits "${points[@]/%//stats}" aging/in_effect; do
 	! (echo 1 >"$POLICY/$file") 2>/dev/null || fail "$file can be written"
 done
 grep -qvE '^[a-z_0-9]+ [0-9]+$' "$POLICY"/*/stats && fail "stats has a line that isn't 'name value'"
-set_scan budget async
+set_scan budget stop
 [[ $(<"$POLICY/aging/in_effect") == yes ]] || fail "aging is not in effect with budget"
 if has_trait budget; then
-	set_scan v6.12 async
+	set_scan v6.12 stop
 	[[ $(<"$POLICY/aging/in_effect") == "no: scan/policy is v6.12" ]] ||
 		fail "aging is in effect with v6.12: $(<"$POLICY/aging/in_effect")"
 fi

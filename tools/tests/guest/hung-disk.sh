@@ -62,7 +62,7 @@ switch_all() {
 # What waits here is no policy's fault.
 echo off >"$POLICY/guard/state"
 set_policy batch
-set_scan budget async
+set_scan budget continue
 set_throttle feedback all
 in_memcg stress-ng --vm 2 --vm-bytes 96M --vm-keep --vm-method write64 -q >/dev/null 2>&1 &
 wait_until above flush deferred 0 || fail "nothing is deferred"

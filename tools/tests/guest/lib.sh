@@ -16,7 +16,7 @@ slow_disk=${VMP_DISK:-/dev/vda}
 instance=/sys/kernel/tracing/instances/vmp-test
 
 # The kernel's own reclaim loop, and the policies of the two points for it: scan, aging.
-scan_settings=("stock continue" "budget stop" "budget continue" "budget async")
+scan_settings=("stock continue" "budget stop" "budget continue")
 
 # skip REASON: the test needs what is not there.
 skip() {
@@ -46,7 +46,7 @@ need_point() {
 
 # Where stock is the loop of 7.2, that of 6.12 can be had, and stock ages as it is told.
 if has_trait budget; then
-	scan_settings+=("stock stop" "stock async" "v6.12 continue")
+	scan_settings+=("stock stop" "v6.12 continue")
 fi
 
 # The kinds of large folio that unmap=batch can be for: else stock does it in batches.
@@ -286,20 +286,13 @@ check_stats() {
 		fail "calls, batches, flushes don't fit:" "${stats[@]@A}"
 }
 
-# Each pass has ended once, and each request to a worker that was taken is done. The
-# first holds when the passes under way at a switch to stock have ended, the second
-# whenever async is not in force.
+# Each pass has ended once. That holds when those under way at a switch to stock have ended.
 check_scan_stats() {
-	local -A passes agings
-	local ends sizes finished
+	local -A passes
+	local ends sizes
 
 	wait_until passes_add_up ||
 		fail "$ends ends, $sizes sizes of ${passes[passes]} passes:" "${passes[@]@A}"
-	agings=()
-	read_stats agings aging
-	finished=$((agings[async] + agings[stale] + agings[offline]))
-	((finished == agings[queued])) ||
-		fail "$finished of ${agings[queued]} requests to age are done:" "${agings[@]@A}"
 }
 
 # For check_scan_stats: sets its passes, ends and sizes.

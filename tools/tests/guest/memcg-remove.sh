@@ -8,7 +8,7 @@ trap clean_up EXIT
 
 rounds=$(scaled 50)
 ! full || rounds=$(scaled 250)
-settings=("${scan_settings[0]}" "budget async")
+settings=("${scan_settings[0]}" "budget continue")
 ! full || settings=("${scan_settings[@]}")
 memcg_new
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"

@@ -15,7 +15,7 @@ for ((i = 1; i <= rounds; i++)); do
 	[[ ! -e $POLICY ]] || fail "the module has left its files behind"
 	insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
 	set_policy batch
-	set_scan budget async
+	set_scan budget continue
 	set_throttle feedback all
 	# Every other time it may go before it has begun.
 	((i % 2)) || wait_until above flush deferred 0 || fail "no folio is deferred"

@@ -81,7 +81,7 @@ echo "stock takes from ${#nodes[@]} nodes: ${want[*]} %"
 set_scan_batch 1
 # With one, each node's pass goes on to it whoever had enough.
 set_scan_floor 0
-for aging in stop continue async; do
+for aging in stop continue; do
 	set_scan budget "$aging"
 	shares
 	echo "budget $aging takes: ${taken[*]} %"

@@ -95,7 +95,7 @@ echo 0 >"$readahead"
 fs_new
 truncate -s "${size}M" "$FS/data"
 in_memcg dd if=/dev/urandom of="$shmem" bs=1M count="$size" status=none
-settings=("stock continue 64 0" "budget continue 1 0" "budget async 64 0" "budget continue 64 256")
+settings=("stock continue 64 0" "budget continue 1 0" "budget continue 64 0" "budget continue 64 256")
 if full; then
 	settings=()
 	for setting in "${scan_settings[@]}"; do

@@ -24,8 +24,8 @@ expected_formats() {
 	local walk="$where u32 kind, u32 pages, u32 ptes, u32 batches, u32 left, u32 kept,"
 
 	cat <<-END
-		aging_begin:$where u64 id, u32 async, u64 before,
-		aging_end:$where u64 id, u32 async, u64 before, u64 after,
+		aging_begin:$where u64 id, u64 before,
+		aging_end:$where u64 id, u64 before, u64 after,
 		bypass:$where u32 on, s32 pid,
 		flush_batch_begin:$where u64 id, u32 folios, u32 pages,
 		flush_batch_end:$where u64 id, u32 folios, u32 pages, u32 mapped, u32 gone, u32 flushed,
@@ -76,9 +76,8 @@ counted() {
 	done
 }
 
-# What the load gives for certain, and how much of it is enough; generations may all be
-# the workers'.
-declare -A busy=([flush.batches]=100 [scan.passes]=100 [writeback.batches]=100 [aging.queued]=5)
+# What the load gives for certain, and how much of it is enough.
+declare -A busy=([flush.batches]=100 [scan.passes]=100 [writeback.batches]=100 [aging.sync]=5)
 has writeback || unset "busy[writeback.batches]"
 is_busy() {
 	read_pairs after < <(counted)
@@ -112,7 +111,7 @@ counted >"$WORK/counted-before"
 read_pairs before <"$WORK/counted-before"
 # Before the load: what is under way at a switch ends with another set.
 set_policy batch
-set_scan budget async
+set_scan budget continue
 set_throttle feedback all
 load_start
 wait_until is_busy || fail "no $missing is counted"
@@ -127,8 +126,7 @@ set_rmap unmap batch
 set_rmap young batch
 # Some are swapped out, some stay mapped, some are mlocked, and some looked at before.
 names=(dirty lazyfree-dirty locked aged)
-wanted=(flush.batches scan.passes writeback.batches aging.async aging.sync unmap.folios unmap.left
-	young.folios)
+wanted=(flush.batches scan.passes writeback.batches aging.sync unmap.folios unmap.left young.folios)
 # What is left to stock: single entries there, and here those whose swap count is full.
 if has_trait discard; then
 	names+=(soft-dirty)

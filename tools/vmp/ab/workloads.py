@@ -16,7 +16,9 @@ TWIN = "{twin}"  # in a command: which of two copies it is, 1 or 2
 STOCK = (
     "flush=stock,scan=stock,aging=continue,writeback=stock,throttle=stock,unmap=stock,young=stock"
 )
-ALL = "flush=batch,scan=budget,aging=async,writeback=feedback,throttle=all,unmap=batch,young=batch"
+ALL = (
+    "flush=batch,scan=budget,aging=continue,writeback=feedback,throttle=all,unmap=batch,young=batch"
+)
 
 # Fields of fio's terse output, version 3: KiB read and KiB written so far.
 FIO_VERSION, FIO_READ, FIO_WRITTEN = 0, 5, 46

@@ -57,11 +57,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Aging:
-    """A generation made: when (microseconds), its number, and if a worker made it."""
+    """A generation made: when (microseconds), and its number."""
 
     time: int
     number: int
-    by_worker: bool
 
 
 class Picture:
@@ -169,13 +168,12 @@ class Picture:
     def on_aging_end(self, event: Event, span: Span) -> None:
         """Count a generation, or that none was made."""
         own = fields(event.text)
-        by_worker = own["async"] != "0"
         if own["after"] == own["before"]:
-            span.counts["aging.stale" if by_worker else "aging.failed"] += 1
+            span.counts["aging.failed"] += 1
             return
         self.by_settings(own, generations=1)
-        span.counts["aging.async" if by_worker else "aging.sync"] += 1
-        made = Aging(event.time, int(own["after"]), by_worker)
+        span.counts["aging.sync"] += 1
+        made = Aging(event.time, int(own["after"]))
         self.generations[own["cgroup"], own["nid"]].append(made)
 
     def on_writeback_feedback(self, event: Event, span: Span) -> None:

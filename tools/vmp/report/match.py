@@ -23,7 +23,7 @@ COMPARABLE = (
     *(f"flush.bounce_{reason}" for reason in "mapped gone".split()),
     *(f"scan.{name}" for name in "passes budget scanned reclaimed".split()),
     *(f"scan.end_{reason}" for reason in "budget nothing below_min enough aged".split()),
-    *(f"aging.{name}" for name in "sync async failed stale".split()),
+    *(f"aging.{name}" for name in "sync failed".split()),
     *(f"writeback.{name}" for name in "batches taken dirty flusher_wakeups waits".split()),
     *(
         f"{point}.{name}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from vmp.report.aggregate import BIN, MOST_GROUPS, PERCENTILES, Aging, Picture, Span
-from vmp.report.svg import DASHES, INK, MUTED, PAPER, SERIES, SHADE, draw, style
+from vmp.report.svg import DASHES, INK, MUTED, SERIES, SHADE, draw, style
 from vmp.result.metrics import STOLEN, Metric, nearest_rank
 from vmp.result.model import Result
 
@@ -243,28 +243,12 @@ def generations(picture: Picture) -> str | None:
             shown = thinned(made)
             times = [(aging.time - begin) / 1e6 for aging in shown]
             axes.plot(times, [aging.number for aging in shown], color=SERIES[number],
-                      linestyle=DASHES[number], drawstyle="steps-post", zorder=2,
+                      linestyle=DASHES[number], drawstyle="steps-post", marker="o",
+                      markersize=4, markerfacecolor=INK, markeredgecolor=INK, zorder=2,
                       label=f"cgroup {cgroup}, node {node}")  # fmt: skip
             if len(lines) > 1:
                 axes.annotate(cgroup, (times[-1], shown[-1].number), xytext=(-2, 4), ha="right",
                               textcoords="offset points", fontsize=11)  # fmt: skip
-        every = [aging for _, made in lines[:MOST_GROUPS] for aging in thinned(made)]
-        for by_worker, marker, fill, label in (
-            (False, "o", INK, "made by a reclaimer (sync)"),
-            (True, "s", PAPER, "made by a worker (async)"),
-        ):
-            chosen = [aging for aging in every if aging.by_worker == by_worker]
-            if chosen:
-                axes.plot(
-                    [(aging.time - begin) / 1e6 for aging in chosen],
-                    [aging.number for aging in chosen],
-                    linestyle="none",
-                    marker=marker,
-                    markerfacecolor=fill,
-                    markeredgecolor=INK,
-                    markersize=4,
-                    label=label,
-                )
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         label_axes(axes, "seconds", "number of the youngest generation")
 

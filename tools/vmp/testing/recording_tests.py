@@ -75,7 +75,7 @@ def count_spans(trace: Path, figures: dict[str, Any]) -> None:
     run(["make", "-s", "-C", TOOLS / "kernelshark", f"OUT={built}"], "building the plugin")
     text = run([built / "count", built / "plugin-vmscan_policy.so", trace], "counting spans")
     whole = figures["recording"]["whole"]
-    agings = sum(whole.get(f"aging.{name}", 0) for name in ("sync", "async", "failed", "stale"))
+    agings = sum(whole.get(f"aging.{name}", 0) for name in ("sync", "failed"))
     wanted = {"flush_batch": whole["flush.batches"], "scan": whole["scan.passes"], "aging": agings}
     for kind, number in wanted.items():
         if f"{kind} {number} spans, 0 open, 0 without begin" not in text:
