@@ -5,8 +5,8 @@
 #include <linux/version.h>
 #include <linux/vmscan_policy.h>
 
-#if VMSCAN_POLICY_ABI != 11
-#error "vmscan_policy supports hook ABI 11: update it, or the hooks of this kernel."
+#if VMSCAN_POLICY_ABI != 12
+#error "vmscan_policy supports hook ABI 12: update it, or the hooks of this kernel."
 #endif
 
 /* cdd30ebb1b9f ("module: Convert symbol namespace to string literal") */
@@ -38,7 +38,6 @@
 #pragma weak vmscan_policy_set_bypass
 #pragma weak vmscan_policy_bypassed
 #pragma weak vmscan_policy_traits
-#pragma weak vmscan_age_memcg
 
 /* Hooks of an older ABI have none; publishing to them fails, and says why. */
 static inline unsigned long vmp_traits(void)

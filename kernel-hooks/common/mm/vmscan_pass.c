@@ -5,7 +5,8 @@
  */
 #ifdef CONFIG_VMSCAN_POLICY
 
-bool vmscan_age(struct lruvec *lruvec, unsigned long seq, int swappiness)
+/* True: made the generation after @seq, which was the youngest. */
+static bool vmscan_age(struct lruvec *lruvec, unsigned long seq, int swappiness)
 {
 	int type;
 

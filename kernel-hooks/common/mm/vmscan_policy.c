@@ -12,8 +12,6 @@
 #include <linux/mm_inline.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched/mm.h>
-#include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/workqueue.h>
 #include <kunit/visibility.h>
@@ -458,27 +456,6 @@ bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch)
 
 	return false;
 }
-
-bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, int swappiness)
-{
-	struct lruvec *lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(nid));
-	struct reclaim_state reclaim_state = {};
-	unsigned int flags;
-	bool aged;
-
-	if (!lru_gen_enabled() || max_seq != READ_ONCE(lruvec->lrugen.max_seq))
-		return false;
-
-	flags = memalloc_noreclaim_save();
-	current->reclaim_state = &reclaim_state;
-	aged = vmscan_age(lruvec, max_seq, swappiness);
-	current->reclaim_state = NULL;
-	memalloc_noreclaim_restore(flags);
-	kfree(reclaim_state.mm_walk);
-
-	return aged;
-}
-EXPORT_SYMBOL_NS_GPL(vmscan_age_memcg, VMSCAN_NAMESPACE);
 
 unsigned int vmscan_throttle_ask(struct vmscan_round *round)
 {

@@ -180,8 +180,6 @@ bool vmscan_scan_next(struct vmscan_scan *scan, struct vmscan_batch *batch);
  */
 bool vmscan_shrink_lruvec(struct lruvec *lruvec, struct scan_control *sc, int swappiness,
 			  long *nr_to_scan);
-/* There, too. True: made the generation after @seq, which was the youngest. */
-bool vmscan_age(struct lruvec *lruvec, unsigned long seq, int swappiness);
 
 unsigned int vmscan_throttle_ask(struct vmscan_round *round);
 /* In vmscan_pass.c: asks what follows a round over a node, and does it. */

@@ -127,7 +127,7 @@ for file in "${settings[@]}"; do
 done
 read_state
 [[ $state == "$want" ]] || fail "not as after loading: $state"
-[[ $(<"$POLICY/abi") == "abi 11
+[[ $(<"$POLICY/abi") == "abi 12
 module "*"
 kernel $(uname -r)" ]] || fail "abi reads $(<"$POLICY/abi")"
 

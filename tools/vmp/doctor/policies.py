@@ -7,7 +7,7 @@ from vmp.common import VERSION
 from vmp.control.debugfs import DEBUGFS_DIR, parse_choices, parse_stats
 from vmp.doctor.machine import MISSING, NONE, OK, UNSEEN, WARN, Check, Finding, Machine, build_with
 
-HOOK_ABI = 11  # the module's
+HOOK_ABI = 12  # the module's
 MODULE = "vmscan_policy"
 PUBLISH = "vmscan_policy_publish"  # the function that the hooks export
 SOURCES = ("build", "source", "build/source")  # where a kernel's own headers may be

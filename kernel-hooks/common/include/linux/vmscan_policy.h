@@ -39,7 +39,7 @@ struct reclaim_stat;
 struct vmscan_policy_ops;
 
 /* Changes with the layout or the meaning of anything here. */
-#define VMSCAN_POLICY_ABI	11
+#define VMSCAN_POLICY_ABI	12
 
 /**
  * enum vmscan_trait - what the stock code of a kernel does by itself: bits
@@ -417,18 +417,5 @@ unsigned long vmscan_policy_traits(void);
 
 /* True while the points act stock in spite of a published set. Context: any. */
 bool vmscan_policy_bypassed(void);
-
-/**
- * vmscan_age_memcg() - make a new youngest generation, outside reclaim
- * @memcg: the memory cgroup, NULL when they are disabled; the caller holds a reference
- *	to its css, and it may be offline
- * @nid: the node
- * @max_seq: the youngest generation that the decision was based on
- * @swappiness: as in the pass that the decision was made in
- *
- * Context: process context outside reclaim, a work item for one; sleeps.
- * Return: true if it did; false, without effect, if somebody is making or has made it.
- */
-bool vmscan_age_memcg(struct mem_cgroup *memcg, int nid, unsigned long max_seq, int swappiness);
 
 #endif /* _LINUX_VMSCAN_POLICY_H */
