@@ -17,6 +17,8 @@ memcg_new
 echo +memory >"$VMP_MEMCG/cgroup.subtree_control"
 swap_new
 fs_new
+# A limit of 256 KiB may end in an OOM kill with any policy.
+echo off >"$POLICY/guard/state"
 mkdir "$instance"
 echo 4096 >"$instance/buffer_size_kb"
 echo 1 >"$instance/events/vmscan_policy/enable"
