@@ -18,7 +18,8 @@ import pytest
 from vmp.ab.command import arguments, make_plan
 from vmp.bench import command, plan, registered
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
-from vmp.bench.page import look_up, measured, render
+from vmp.bench.measured import look_up, measured
+from vmp.bench.page import render
 from vmp.common import REPO, Failure, Parser, Usage
 from vmp.guest.command import options as vm_options
 from vmp.guest.sources import NAMED
@@ -556,6 +557,53 @@ def test_one_that_fails_keeps_no_other_from_its_run(
         command.run_all(namespace(name=["x", "y"], kernel="7.3"))
     assert [words[0][0] for words in steps if words[0] != "tools/kernel"] == ["x", "y"]
     assert "the guest stopped" in capsys.readouterr().err
+
+
+CURVE = (
+    GOOD.replace('runs = ["one"]\n', "")
+    + """
+[curve]
+of = "CPUs"
+at = { one = 2, two = 8 }
+"""
+)
+
+
+def test_a_curve_has_slopes() -> None:
+    """A is four times as much with two doublings, B the same; a boot is a point."""
+    found = results(
+        one=(report([100] * 6, [80.0] * 6), report([100] * 6, [80.0] * 6)),
+        two=(report([400] * 6, [80.0] * 6), report([400] * 6, [80.0] * 6)),
+    )
+    page = render(parse("x", CURVE), [found])
+    assert "| CPUs | 2 | 8 | a doubling | 95 % interval | points |\n|---" in page
+    assert "\n| operations, 6.12.117, A | 100 | 400 | +100.0 % | +100.0 to +100.0 % | 4 |" in page
+    assert "\n| operations, 6.12.117, B | 80 | 80 | +0.0 % | +0.0 to +0.0 % | 4 |" in page
+    assert "## Slopes" not in render(parse("x", GOOD), [found])
+
+
+def test_a_slope_takes_figures_above_0_at_two_places() -> None:
+    page = render(parse("x", CURVE), [results(one=report([100] * 6, [0.0] * 6))])
+    assert "\n| operations, 6.12.117, A | 100 | - | - | - | 1 |" in page
+    assert "\n| operations, 6.12.117, B | 0 | - | - | - | 1 |" in page
+
+
+def test_a_figure_of_other_runs_or_that_can_not_be_seen_has_no_slope() -> None:
+    found = [results(one=report([100] * 6, [80.0] * 6))]
+    hidden = CURVE.replace("published = 20", 'published = 20\ncannot = "C"')
+    assert "| operations, 6.12.117, A |" not in render(parse("x", hidden), found)
+    of_two = CURVE.replace("published = 20", 'published = 20\nruns = ["two"]')
+    assert "| operations, 6.12.117, A |" not in render(
+        parse("x", of_two.replace(", two = 8", "")), found
+    )
+
+
+@pytest.mark.parametrize("wrong", ["three = 8", "two = 0"])
+def test_a_bad_curve(wrong: str) -> None:
+    with pytest.raises(
+        Failure, match=rf"\[curve\]: '{wrong.split()[0]}' is no run, or at no number"
+    ):
+        parse("x", CURVE.replace("two = 8", wrong))
 
 
 def several(*changes: float) -> tuple[Result, ...]:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from vmp import form
 from vmp.bench.experiment import find, names
-from vmp.bench.page import measured
+from vmp.bench.measured import measured
 from vmp.common import REPO, Failure, Usage
 from vmp.control import counters
 from vmp.demo.goals import GOALS, TITLES
 from vmp.demo.suite import judged
 from vmp.report import verdict as told
-from vmp.result import file, goals, metrics, significance, table
+from vmp.result import file, goals, metrics, significance, slope, table
 from vmp.result.goals import Goal
 from vmp.result.metrics import PRIMARY, Metric
 from vmp.result.model import (
@@ -380,6 +380,22 @@ def exact_p(scipy_stats: Any, differences: list[float]) -> float:
     tied = len({abs(d) for d in differences}) < len(differences)
     found = scipy_stats.wilcoxon(differences, method=method if tied else "exact")
     return float(found.pvalue)
+
+
+def test_the_slope_of_a_line_is_that_of_scipy(scipy_stats: Any) -> None:
+    source = random.Random(5)
+    points = [(float(x), 3 - 0.4 * x + source.gauss(0, 1)) for x in (1, 2, 2, 5, 9, 9)]
+    found, other = slope.by_line(points), scipy_stats.linregress(*zip(*points, strict=True))
+    half = scipy_stats.t.ppf(0.975, len(points) - 2) * other.stderr
+    assert found[:4] == pytest.approx(
+        (other.slope, other.slope - half, other.slope + half, other.pvalue)
+    )
+
+
+def test_a_slope_of_too_few_points_has_no_interval() -> None:
+    assert slope.by_line([(1, 1), (3, 5)]) == significance.Effect(2, None, None, None, 1)
+    assert slope.by_line([(1, 1), (1, 5), (1, 7)]).low is None
+    assert slope.by_line([(1, 1), (2, 2), (3, 3)]) == significance.Effect(1, 1, 1, 0)
 
 
 @pytest.mark.parametrize("seed", range(12))

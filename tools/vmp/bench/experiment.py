@@ -40,6 +40,14 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Runs that differ in one number."""
+
+    of: str  # what the number is, in words
+    at: dict[str, float]  # the number of each run, above 0
+
+
+@dataclass(frozen=True)
 class Experiment:
     """What one file says. `runs` are options of ab by the name of a run, one after the other."""
 
@@ -53,6 +61,7 @@ class Experiment:
     figures: tuple[Figure, ...]  # none where the runs are of one setting twice: what chance marks
     runs: dict[str, str] = field(default_factory=lambda: {"ab": ""})
     kernels: tuple[str, ...] = ("6.12",)  # those that it is about
+    curve: Curve | None = None  # along which figures grow
     service: str = ""  # a script beside the file, which runs ab while the service is there
     needs: tuple[str, ...] = ()  # Debian packages besides those of tools/setup
     minutes: int = 5  # that it takes in the guest, about
@@ -134,6 +143,8 @@ def parse(name: str, text: str) -> Experiment:
     for scale in ("emulated", "real"):
         if scale in values:
             values[scale] = made(Scale, f"experiment {name}, [{scale}]", values[scale])
+    if "curve" in values:
+        values["curve"] = made(Curve, f"experiment {name}, [curve]", values["curve"])
     values["figures"] = tuple(
         made(Figure, f"experiment {name}, [[figures]]", each) for each in values.get("figures", [])
     )
@@ -145,6 +156,9 @@ def parse(name: str, text: str) -> Experiment:
             )
         for run in {*figure.runs, *filter(None, [figure.against])} - set(found.runs):
             raise Failure(f"experiment {name}: '{figure.what}' names no run of it, '{run}'")
+    for run, at in found.curve.at.items() if found.curve else ():
+        if run not in found.runs or at <= 0:
+            raise Failure(f"experiment {name}, [curve]: '{run}' is no run, or at no number above 0")
     return found
 
 

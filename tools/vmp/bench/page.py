@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The page of an experiment: what was published, what was found here, and the verdicts."""
 
-from collections.abc import Sequence
 from textwrap import fill
 
+from vmp.bench import curve
 from vmp.bench.experiment import Experiment, Figure
+from vmp.bench.measured import measured
 from vmp.bench.registered import told
 from vmp.form import interval, number, percent
 from vmp.result.goals import CANNOT, rule, verdict
-from vmp.result.model import Boot, Result, Results, Row, judge
+from vmp.result.model import Results, Row
 
 WIDTH = 100
 HEAD = (
@@ -50,42 +51,6 @@ def place(experiment: Experiment, results: Results, run: str) -> str:
     """Return the kernel of some results, and the run where the experiment has several."""
     here = ", a real machine" if results.here else ""
     return f"{results.kernel()}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
-
-
-def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
-    """Return another run's slices as A and ours as B, boot by boot, where neither is void."""
-    found = []
-    for ours, other in zip(boots, others, strict=False):
-        pairs = [(a.values(), b.values())
-                 for a, b in zip(other.slices, ours.slices, strict=False)
-                 if not (a.void or b.void)]  # fmt: skip
-        found.append(Boot([a for a, _ in pairs], [b for _, b in pairs]))
-    return found
-
-
-def look_up(
-    figure: Figure, primary: list[str], boots: Sequence[Result], others: Sequence[Result] = ()
-) -> Row:
-    """Return what a run found of a figure, one of those `primary` that are judged together.
-
-    Of `others`, the boots of another run, all slices are A, and ours are B.
-    """
-    keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
-    sides = against(boots, others) if others else [result.boot() for result in boots]
-    every = (row for rows in judge(sides, primary).values() for row in rows)
-    return next((row for row in every if row.key in keys), Row(figure.row, "", None, None))
-
-
-def measured(experiment: Experiment, results: Results) -> list[tuple[Figure, str, Row]]:
-    """Return what was measured of each figure, run by run."""
-    runs, found = results.runs, []
-    for figure in experiment.figures:
-        for name in figure.runs or experiment.runs:
-            if {name, figure.against} - {""} <= runs.keys() and name != figure.against:
-                other = runs[figure.against] if figure.against else ()
-                primary = experiment.primary(name, results.here, figure.against)
-                found.append((figure, name, look_up(figure, primary, runs[name], other)))
-    return found
 
 
 def by_boot(row: Row) -> str:
@@ -130,6 +95,12 @@ def judged(experiment: Experiment, every: list[Results]) -> list[str]:
     if why:
         parts += ["What an emulated guest can't show:", "\n".join(why)]
     return [*parts, text(f"{rule([f.published for f in experiment.figures])} {INTERVAL}")]
+
+
+def slopes(experiment: Experiment, every: list[Results]) -> list[str]:
+    """Return the part of the page with how figures grow along a curve, if the runs are one."""
+    lines = curve.lines(experiment, every)
+    return ["## Slopes", "\n".join(lines), text(curve.MEANING)] if lines else []
 
 
 def chance_table(experiment: Experiment, every: list[Results]) -> str:
@@ -212,6 +183,7 @@ def render(experiment: Experiment, files: list[Results]) -> str:
             if experiment.figures
             else ["## Marked by chance", chance_table(experiment, every)]
         ),
+        *slopes(experiment, every),
         "## What was compared",
         "\n".join(compared(results) for results in every),
         "```text\n" + "\n".join(dict.fromkeys(c for r in every for c in commands(r))) + "\n```",

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How figures grow along a curve: runs that differ in one number."""
+
+from statistics import fmean
+
+from vmp.bench.experiment import Curve, Experiment, Figure
+from vmp.bench.measured import look_up
+from vmp.form import interval, number, percent
+from vmp.result.model import Results
+from vmp.result.slope import doubling
+
+MEANING = """
+*A doubling* is by how much a figure grows when the number above the columns doubles, from the
+slope of the straight line through the logarithms of both: one point for each run and boot, by
+ordinary least squares, with the interval of Student's t. Nothing is said of numbers beyond the
+columns.
+"""
+
+
+def points(
+    experiment: Experiment, curve: Curve, results: Results, figure: Figure, side: str
+) -> list[tuple[float, float]]:
+    """Return the number of each run and boot, with a side's value of a figure; none without one."""
+    found = []
+    for run, at in curve.at.items():
+        for boot in results.runs.get(run, ()):
+            row = look_up(figure, experiment.primary(run, results.here), [boot])
+            value = row.before if side == "A" else row.after
+            found += [(at, value)] if value is not None else []
+    return found
+
+
+def lines(experiment: Experiment, every: list[Results]) -> list[str]:
+    """Return the table of an experiment's slopes; nothing where its runs are no curve."""
+    if not (curve := experiment.curve):
+        return []
+    columns = sorted(set(curve.at.values()))
+    cells = [curve.of, *map(number, columns), "a doubling", "95 % interval", "points"]
+    table = [f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
+    for results in every:
+        for figure in experiment.figures:
+            hidden = figure.cannot and not results.here
+            if hidden or (figure.runs and not set(figure.runs) & set(curve.at)):
+                continue
+            for side in "AB":
+                found = points(experiment, curve, results, figure, side)
+                means = [[y for x, y in found if x == at] for at in columns]
+                growth, ends = doubling(found)
+                cells = [
+                    f"{figure.what}, {results.kernel()}, {side}",
+                    *(number(fmean(values) if values else None) for values in means),
+                    percent(growth),
+                    interval(ends),
+                    str(len(found)),
+                ]
+                table.append(f"| {' | '.join(cells)} |")
+    return table

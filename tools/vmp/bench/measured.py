@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the runs of an experiment found of its figures."""
+
+from collections.abc import Sequence
+
+from vmp.bench.experiment import Experiment, Figure
+from vmp.result.model import Boot, Result, Results, Row, judge
+
+
+def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
+    """Return another run's slices as A and ours as B, boot by boot, where neither is void."""
+    found = []
+    for ours, other in zip(boots, others, strict=False):
+        pairs = [(a.values(), b.values())
+                 for a, b in zip(other.slices, ours.slices, strict=False)
+                 if not (a.void or b.void)]  # fmt: skip
+        found.append(Boot([a for a, _ in pairs], [b for _, b in pairs]))
+    return found
+
+
+def look_up(
+    figure: Figure, primary: list[str], boots: Sequence[Result], others: Sequence[Result] = ()
+) -> Row:
+    """Return what a run found of a figure, one of those `primary` that are judged together.
+
+    Of `others`, the boots of another run, all slices are A, and ours are B.
+    """
+    keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
+    sides = against(boots, others) if others else [result.boot() for result in boots]
+    every = (row for rows in judge(sides, primary).values() for row in rows)
+    return next((row for row in every if row.key in keys), Row(figure.row, "", None, None))
+
+
+def measured(experiment: Experiment, results: Results) -> list[tuple[Figure, str, Row]]:
+    """Return what was measured of each figure, run by run."""
+    runs, found = results.runs, []
+    for figure in experiment.figures:
+        for name in figure.runs or experiment.runs:
+            if {name, figure.against} - {""} <= runs.keys() and name != figure.against:
+                other = runs[figure.against] if figure.against else ()
+                primary = experiment.primary(name, results.here, figure.against)
+                found.append((figure, name, look_up(figure, primary, runs[name], other)))
+    return found

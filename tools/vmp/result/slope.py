@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""By how much a figure grows with a number: slopes of the logarithm of one against the other's."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from vmp.result.significance import Effect, t_p, t_quantile
+
+Ends = tuple[float, float]
+
+
+def by_line(points: Sequence[tuple[float, float]]) -> Effect:
+    """Return the slope of the straight line through points, two or more, by ordinary least squares.
+
+    It takes three for an interval. Where all have one x the slope is 0.
+    """
+    freedom = len(points) - 2
+    x_mean, y_mean = (statistics.fmean(values) for values in zip(*points, strict=True))
+    spread = sum((x - x_mean) ** 2 for x, _ in points)
+    if not spread:
+        return Effect(0.0, None, None, None, 1.0)
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in points) / spread
+    if freedom < 1:
+        return Effect(slope, None, None, None, 1.0)
+    rest = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in points)
+    error = math.sqrt(rest / freedom / spread)
+    half = t_quantile(freedom) * error
+    p = t_p(slope / error, freedom) if error else float(not slope)
+    return Effect(slope, slope - half, slope + half, p)
+
+
+def doubling(points: Sequence[tuple[float, float]]) -> tuple[float | None, Ends | None]:
+    """Return by how many percent y grows when x doubles, and the interval of 95 %.
+
+    None where x is the same in all points, or a y is 0, which has no logarithm.
+    """
+    if len({x for x, _ in points}) < 2 or any(y <= 0 for _, y in points):
+        return None, None
+    slope = by_line([(math.log2(x), math.log2(y)) for x, y in points])
+    shift, *ends = (
+        None if value is None else 100 * (2**value - 1)
+        for value in (slope.shift, slope.low, slope.high)
+    )
+    low, high = ends
+    return shift, None if low is None or high is None else (low, high)
