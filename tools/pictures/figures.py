@@ -14,10 +14,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from matplotlib.axes import Axes
 from vmp.common import REPO
-from vmp.report.svg import INK, MUTED, SERIES, draw
+from vmp.report.svg import INK, MUTED, SERIES, alone, draw
 
 README = REPO / "README.md"
-STYLE = REPO / "tools" / "vmp" / "report" / "page.css"
 PICTURE = REPO / "tools" / "pictures" / "figures.svg"
 TITLE = "What each policy leaves of what stock has, in percent, with the 95 % interval"
 ROW = re.compile(
@@ -74,12 +73,7 @@ def picture(readme: str) -> str:
     """Return the picture of README's table, as a file of its own with the colours of a report."""
     rows = table(readme)
     drawn = draw("figures", TITLE, lambda axes: paint(axes, rows), HEIGHT)
-    scheme = re.compile(r"^(?::root|@media \(prefers).*?^}\n", re.DOTALL | re.MULTILINE)
-    colors = "".join(scheme.findall(STYLE.read_text()))
-    style = f"<style>\n{colors}svg {{ background: var(--paper); }}\n</style>"
-    head, end, rest = drawn.partition(">")
-    made = "<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- Made by: tools/pictures/figures.py -->"
-    return f'{made}\n{head} xmlns="http://www.w3.org/2000/svg"{end}{style}{rest}\n'
+    return alone(drawn, "tools/pictures/figures.py")
 
 
 if __name__ == "__main__":

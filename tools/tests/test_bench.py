@@ -20,6 +20,7 @@ from vmp.bench import command, plan, registered
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
 from vmp.bench.measured import look_up, measured
 from vmp.bench.page import render
+from vmp.bench.picture import picture
 from vmp.common import REPO, Failure, Parser, Usage
 from vmp.guest.command import options as vm_options
 from vmp.guest.sources import NAMED
@@ -809,10 +810,15 @@ MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
 def test_a_page_is_that_of_its_results(directory: Path) -> None:
     """If this fails: tools/bench page docs/results/NAME/*.json."""
     every = [file.load_results(path) for path in sorted(directory.glob("*.json"))]
+    experiment = find(directory.name)
     for results in every:
-        registered.check(find(directory.name), results)
+        registered.check(experiment, results)
     page = command.PAGES / f"{directory.name}.md"
-    assert page.read_text() == render(find(directory.name), every)
+    assert page.read_text() == render(experiment, every)
+    if experiment.curve:
+        counts = [results for results in every if not results.superseded]
+        drawn = picture(experiment, experiment.curve, counts[0])
+        assert page.with_suffix(".svg").read_text() == drawn
     assert f"]({page.name})" in (command.PAGES / "README.md").read_text()
 
 

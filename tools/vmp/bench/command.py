@@ -298,6 +298,11 @@ def make_pages(args: argparse.Namespace) -> int:
         for results in all_of_it:
             check(experiment, results)
         pages[PAGES / f"{name}.md"] = render(experiment, all_of_it)
+        counts = [results for results in all_of_it if not results.superseded]
+        if experiment.curve and counts:
+            from vmp.bench.picture import picture  # noqa: PLC0415 - the rest needs no matplotlib
+
+            pages[PAGES / f"{name}.svg"] = picture(experiment, experiment.curve, counts[0])
     write(pages)
     print(*pages, sep="\n")
     return 0

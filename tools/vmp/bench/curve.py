@@ -30,6 +30,16 @@ def points(
     return found
 
 
+def shown(experiment: Experiment, curve: Curve, results: Results) -> list[Figure]:
+    """Return the figures that are looked at along the curve, and can be seen there."""
+    return [
+        figure
+        for figure in experiment.figures
+        if not (figure.cannot and not results.here)
+        and (not figure.runs or set(figure.runs) & set(curve.at))
+    ]
+
+
 def lines(experiment: Experiment, every: list[Results]) -> list[str]:
     """Return the table of an experiment's slopes; nothing where its runs are no curve."""
     if not (curve := experiment.curve):
@@ -38,10 +48,7 @@ def lines(experiment: Experiment, every: list[Results]) -> list[str]:
     cells = [curve.of, *map(number, columns), "a doubling", "95 % interval", "points"]
     table = [f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
     for results in every:
-        for figure in experiment.figures:
-            hidden = figure.cannot and not results.here
-            if hidden or (figure.runs and not set(figure.runs) & set(curve.at)):
-                continue
+        for figure in shown(experiment, curve, results):
             for side in "AB":
                 found = points(experiment, curve, results, figure, side)
                 means = [[y for x, y in found if x == at] for at in columns]

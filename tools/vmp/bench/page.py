@@ -100,7 +100,10 @@ def judged(experiment: Experiment, every: list[Results]) -> list[str]:
 def slopes(experiment: Experiment, every: list[Results]) -> list[str]:
     """Return the part of the page with how figures grow along a curve, if the runs are one."""
     lines = curve.lines(experiment, every)
-    return ["## Slopes", "\n".join(lines), text(curve.MEANING)] if lines else []
+    if not lines:
+        return []
+    drawn = f"![The first rows, on logarithmic scales]({experiment.name}.svg)"
+    return ["## Slopes", "\n".join(lines), text(curve.MEANING), drawn]
 
 
 def chance_table(experiment: Experiment, every: list[Results]) -> str:

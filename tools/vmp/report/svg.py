@@ -5,7 +5,9 @@ Text stays text, and the same figures give the same bytes.
 """
 
 import io
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -27,6 +29,8 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1)), (0, (
 WIDTH, HEIGHT = 400, 255  # units of the SVG, without a legend; it is scaled to its place
 LEGEND_LINE = 18  # units
 LINK = "{http://www.w3.org/1999/xlink}href"
+SHEET = Path(__file__).with_name("page.css")
+SCHEME = re.compile(r"^(?::root|@media \(prefers).*?^}\n", re.DOTALL | re.MULTILINE)
 STYLE: dict[RcKeyType, Any] = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
@@ -117,3 +121,12 @@ def draw(name: str, title: str, paint: Callable[[Axes], None], height: int = HEI
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=metadata)
     return embed(buffer.getvalue(), name, title)
+
+
+def alone(drawn: str, maker: str) -> str:
+    """Return what was drawn as a file of its own, with a report's colours; it names its maker."""
+    colors = "".join(SCHEME.findall(SHEET.read_text()))
+    style = f"<style>\n{colors}svg {{ background: var(--paper); }}\n</style>"
+    head, end, rest = drawn.partition(">")
+    made = f"<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- Made by: {maker} -->"
+    return f'{made}\n{head} xmlns="http://www.w3.org/2000/svg"{end}{style}{rest}\n'

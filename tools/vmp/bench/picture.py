@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The picture of a curve: how figures grow with a number, both on logarithmic scales."""
+
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+from vmp.bench.curve import points, shown
+from vmp.bench.experiment import Curve, Experiment
+from vmp.form import number
+from vmp.report.svg import alone, draw, style
+from vmp.result.model import Results
+
+
+def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) -> None:
+    """Draw a line for each figure and side, from the means over boots."""
+    settings = next(iter(results.runs.values()))[0].settings
+    lines = [(figure, side) for figure in shown(experiment, curve, results) for side in "AB"]
+    for index, (figure, side) in enumerate(lines):
+        found = points(experiment, curve, results, figure, side)
+        columns = sorted({x for x, y in found if y > 0})  # 0 has no logarithm
+        means = [fmean(y for x, y in found if x == at) for at in columns]
+        policy = settings.a if side == "A" else settings.b
+        axes.plot(columns, means, label=f"{policy}:\n{figure.what}", **style(index))
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    ticks = sorted(set(curve.at.values()))
+    axes.set_xticks(ticks, [number(x) for x in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(curve.of)
+
+
+def picture(experiment: Experiment, curve: Curve, results: Results) -> str:
+    """Return the picture of one file of results, as an SVG file."""
+    title = f"{experiment.title}: Linux {results.kernel()}"
+    drawn = draw(experiment.name, title, lambda axes: paint(axes, experiment, curve, results))
+    return alone(drawn, "tools/bench page")
