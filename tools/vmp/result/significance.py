@@ -103,6 +103,39 @@ def by_ranks(contrasts: list[float], tested: bool = True) -> Effect:
     return Effect(statistics.median(averages), low, high, p, least_p(len(contrasts)))
 
 
+class Line(NamedTuple):
+    """The straight line through points by ordinary least squares.
+
+    `centre` is the mean of x, `spread` the sum of the squares around it, and `rest` the sum of
+    the squares of what the line leaves of y.
+    """
+
+    slope: float
+    intercept: float
+    centre: float
+    spread: float
+    rest: float
+
+
+def least_squares(xs: Sequence[float], ys: Sequence[float]) -> Line | None:
+    """Return the line through points, None where all have one x."""
+    centre = statistics.fmean(xs)
+    spread = sum((x - centre) ** 2 for x in xs)
+    if not spread:
+        return None
+    slope = sum((x - centre) * y for x, y in zip(xs, ys, strict=True)) / spread
+    intercept = statistics.fmean(ys) - slope * centre
+    rest = sum((y - intercept - slope * x) ** 2 for x, y in zip(xs, ys, strict=True))
+    return Line(slope, intercept, centre, spread, rest)
+
+
+def from_error(value: float, error: float, freedom: int) -> Effect:
+    """Return the effect of a value with that standard error, by Student's t."""
+    half = t_quantile(freedom) * error
+    p = t_p(value / error, freedom) if error else float(not value)
+    return Effect(value, value - half, value + half, p)
+
+
 def by_t(contrasts: Sequence[float], sides: Sequence[int] = ()) -> Effect:
     """Return what contrasts that are independent tell, one or more: those of boots, or of twins.
 
@@ -111,25 +144,19 @@ def by_t(contrasts: Sequence[float], sides: Sequence[int] = ()) -> Effect:
     sides, so what drifts or lasts is noise; test_simulation.py has what the interval covers. There
     is none with fewer contrasts than terms and one more, or where the sides never changed.
     """
-    count, shift, slope, weight = len(contrasts), statistics.fmean(contrasts), 0.0, 1.0
-    terms = 2 if sides else 1
+    count, shift, weight = len(contrasts), statistics.fmean(contrasts), 1.0
+    freedom = count - (2 if sides else 1)
     if sides:
-        centre = statistics.fmean(sides)
-        spread = sum((x - centre) ** 2 for x in sides)
-        if not spread:
+        line = least_squares(sides, contrasts)
+        if not line:
             return Effect(shift, None, None, None, 1.0)
-        slope = sum((x - centre) * y for x, y in zip(sides, contrasts, strict=True)) / spread
-        shift -= slope * centre
-        weight += count * centre**2 / spread
-    freedom = count - terms
+        shift, rest = line.intercept, line.rest
+        weight += count * line.centre**2 / line.spread
+    else:
+        rest = sum((y - shift) ** 2 for y in contrasts)
     if freedom < 1:
         return Effect(shift, None, None, None, 1.0)
-    fitted = [shift + slope * x for x in sides or [0] * count]
-    rest = sum((y - fit) ** 2 for y, fit in zip(contrasts, fitted, strict=True))
-    error = math.sqrt(rest / freedom * weight / count)
-    half = t_quantile(freedom) * error
-    p = t_p(shift / error, freedom) if error else float(not shift)
-    return Effect(shift, shift - half, shift + half, p)
+    return from_error(shift, math.sqrt(rest / freedom * weight / count), freedom)
 
 
 def t_p(t: float, freedom: int) -> float:

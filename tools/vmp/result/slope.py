@@ -2,10 +2,9 @@
 """By how much a figure grows with a number: slopes of the logarithm of one against the other's."""
 
 import math
-import statistics
 from collections.abc import Sequence
 
-from vmp.result.significance import Effect, t_p, t_quantile
+from vmp.result.significance import Effect, from_error, least_squares
 
 Ends = tuple[float, float]
 
@@ -15,19 +14,10 @@ def by_line(points: Sequence[tuple[float, float]]) -> Effect:
 
     It takes three for an interval. Where all have one x the slope is 0.
     """
-    freedom = len(points) - 2
-    x_mean, y_mean = (statistics.fmean(values) for values in zip(*points, strict=True))
-    spread = sum((x - x_mean) ** 2 for x, _ in points)
-    if not spread:
-        return Effect(0.0, None, None, None, 1.0)
-    slope = sum((x - x_mean) * (y - y_mean) for x, y in points) / spread
-    if freedom < 1:
-        return Effect(slope, None, None, None, 1.0)
-    rest = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in points)
-    error = math.sqrt(rest / freedom / spread)
-    half = t_quantile(freedom) * error
-    p = t_p(slope / error, freedom) if error else float(not slope)
-    return Effect(slope, slope - half, slope + half, p)
+    line, freedom = least_squares(*zip(*points, strict=True)), len(points) - 2
+    if not line or freedom < 1:
+        return Effect(line.slope if line else 0.0, None, None, None, 1.0)
+    return from_error(line.slope, math.sqrt(line.rest / freedom / line.spread), freedom)
 
 
 def doubling(points: Sequence[tuple[float, float]]) -> tuple[float | None, Ends | None]:
