@@ -18,7 +18,7 @@ import pytest
 from vmp.ab.command import arguments, make_plan
 from vmp.bench import command, plan, registered
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
-from vmp.bench.measured import look_up, measured
+from vmp.bench.measured import counting, look_up, measured
 from vmp.bench.page import render
 from vmp.bench.picture import picture
 from vmp.common import REPO, Failure, Parser, Usage
@@ -816,8 +816,7 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     page = command.PAGES / f"{directory.name}.md"
     assert page.read_text() == render(experiment, every)
     if experiment.curve:
-        counts = [results for results in every if not results.superseded]
-        drawn = picture(experiment, experiment.curve, counts[0])
+        drawn = picture(experiment, experiment.curve, counting(every)[0])
         assert page.with_suffix(".svg").read_text() == drawn
     assert f"]({page.name})" in (command.PAGES / "README.md").read_text()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from vmp.bench import plan
 from vmp.bench.experiment import DISK, Experiment, find, names
+from vmp.bench.measured import counting
 from vmp.bench.page import render
 from vmp.bench.registered import check, checkout, registered
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage
@@ -298,8 +299,7 @@ def make_pages(args: argparse.Namespace) -> int:
         for results in all_of_it:
             check(experiment, results)
         pages[PAGES / f"{name}.md"] = render(experiment, all_of_it)
-        counts = [results for results in all_of_it if not results.superseded]
-        if experiment.curve and counts:
+        if experiment.curve and (counts := counting(all_of_it)):
             from vmp.bench.picture import picture  # noqa: PLC0415 - the rest needs no matplotlib
 
             pages[PAGES / f"{name}.svg"] = picture(experiment, experiment.curve, counts[0])

@@ -17,16 +17,19 @@ columns.
 """
 
 
+Points = list[tuple[float, float]]
+
+
 def points(
-    experiment: Experiment, curve: Curve, results: Results, figure: Figure, side: str
-) -> list[tuple[float, float]]:
-    """Return the number of each run and boot, with a side's value of a figure; none without one."""
-    found = []
+    experiment: Experiment, curve: Curve, results: Results, figure: Figure
+) -> dict[str, Points]:
+    """Return for each side the number of each run and boot that has the figure, with its value."""
+    found: dict[str, Points] = {"A": [], "B": []}
     for run, at in curve.at.items():
         for boot in results.runs.get(run, ()):
             row = look_up(figure, experiment.primary(run, results.here), [boot])
-            value = row.before if side == "A" else row.after
-            found += [(at, value)] if value is not None else []
+            for side, value in (("A", row.before), ("B", row.after)):
+                found[side] += [(at, value)] if value is not None else []
     return found
 
 
@@ -35,8 +38,7 @@ def shown(experiment: Experiment, curve: Curve, results: Results) -> list[Figure
     return [
         figure
         for figure in experiment.figures
-        if not (figure.cannot and not results.here)
-        and (not figure.runs or set(figure.runs) & set(curve.at))
+        if figure.seen(results.here) and (not figure.runs or set(figure.runs) & set(curve.at))
     ]
 
 
@@ -49,8 +51,7 @@ def lines(experiment: Experiment, every: list[Results]) -> list[str]:
     table = [f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
     for results in every:
         for figure in shown(experiment, curve, results):
-            for side in "AB":
-                found = points(experiment, curve, results, figure, side)
+            for side, found in points(experiment, curve, results, figure).items():
                 means = [[y for x, y in found if x == at] for at in columns]
                 growth, ends = doubling(found)
                 cells = [

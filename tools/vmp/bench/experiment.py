@@ -28,6 +28,10 @@ class Figure:
     against: str = ""  # the run to compare the runs with, side for side; "" compares A and B
     cannot: str = ""  # why an emulated guest can't show it
 
+    def seen(self, here: bool) -> bool:
+        """Tell if it can be seen: on this machine, or in an emulated guest."""
+        return here or not self.cannot
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -75,7 +79,7 @@ class Experiment:
         figures = (
             f for f in self.figures if (not f.runs or run in f.runs) and f.against == against
         )
-        return list(dict.fromkeys(f.row for f in figures if here or not f.cannot))
+        return list(dict.fromkeys(f.row for f in figures if f.seen(here)))
 
     def words(self, run: str, here: bool, out: str) -> list[str]:
         """Return the command that does one run, and leaves what was measured in the file `out`."""

@@ -7,6 +7,11 @@ from vmp.bench.experiment import Experiment, Figure
 from vmp.result.model import Boot, Result, Results, Row, judge
 
 
+def counting(files: Sequence[Results]) -> list[Results]:
+    """Return the results that are not superseded."""
+    return [results for results in files if not results.superseded]
+
+
 def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
     """Return another run's slices as A and ours as B, boot by boot, where neither is void."""
     found = []

@@ -5,7 +5,7 @@ from textwrap import fill
 
 from vmp.bench import curve
 from vmp.bench.experiment import Experiment, Figure
-from vmp.bench.measured import measured
+from vmp.bench.measured import counting, measured
 from vmp.bench.registered import told
 from vmp.form import interval, number, percent
 from vmp.result.goals import CANNOT, rule, verdict
@@ -70,7 +70,7 @@ def rows(experiment: Experiment, results: Results) -> list[str]:
     lines = []
     for figure, run, found in measured(experiment, results):
         where = place(experiment, results, f"{figure.against} and {run}" if figure.against else run)
-        hidden = figure.cannot and not results.here
+        hidden = not figure.seen(results.here)
         said = CANNOT if hidden else verdict(figure.published, found)
         p = "-" if found.p_corrected is None or hidden else f"{found.p_corrected:.2g}"
         ends = interval(found.ends if found.before else None)
@@ -131,9 +131,7 @@ def chance_table(experiment: Experiment, every: list[Results]) -> str:
 
 def reasons(experiment: Experiment, here: bool) -> list[str]:
     """Return why some figures can't be seen in a guest."""
-    if here:
-        return []
-    said = {figure.what: figure.cannot for figure in experiment.figures if figure.cannot}
+    said = {figure.what: figure.cannot for figure in experiment.figures if not figure.seen(here)}
     return [text(f"- {what}: {why}", "  ") for what, why in said.items()]
 
 
@@ -173,7 +171,7 @@ def old(experiment: Experiment, every: list[Results]) -> list[str]:
 def render(experiment: Experiment, files: list[Results]) -> str:
     """Return the page of an experiment's results, one for each kernel or machine."""
     name = experiment.name
-    every = [results for results in files if not results.superseded]
+    every = counting(files)
     parts = [
         "<!-- SPDX-License-Identifier: GPL-2.0 -->\n"
         f"<!-- Made by: tools/bench page docs/results/{name}/*.json -->",

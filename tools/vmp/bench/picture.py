@@ -15,9 +15,12 @@ from vmp.result.model import Results
 def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) -> None:
     """Draw a line for each figure and side, from the means over boots."""
     settings = next(iter(results.runs.values()))[0].settings
-    lines = [(figure, side) for figure in shown(experiment, curve, results) for side in "AB"]
-    for index, (figure, side) in enumerate(lines):
-        found = points(experiment, curve, results, figure, side)
+    lines = [
+        (figure, side, found)
+        for figure in shown(experiment, curve, results)
+        for side, found in points(experiment, curve, results, figure).items()
+    ]
+    for index, (figure, side, found) in enumerate(lines):
         columns = sorted({x for x, y in found if y > 0})  # 0 has no logarithm
         means = [fmean(y for x, y in found if x == at) for at in columns]
         policy = settings.a if side == "A" else settings.b
