@@ -128,6 +128,8 @@ def test_of_a_gauge_the_mean_counts() -> None:
     assert counters.delta(before, after)[dirty] == 12288
     (row,) = (m for m in metrics.sections(set())["ratios and rates"] if m.key == "dirty_pages")
     assert row.value([{dirty: 8192 * n} for n in (1, 2, 6)]) == 3 * 8192 / metrics.PAGE
+    isolated = "vmstat.nr_isolated_anon"
+    assert counters.delta({"time": 1, isolated: 64}, {"time": 2, isolated: 32})[isolated] == 48
 
 
 def test_per_1000_stolen_weighs_slices_by_their_pages() -> None:

@@ -107,6 +107,19 @@ def test_killed_workers_are_started_again(
     assert program.poll() is None
 
 
+def test_threads_do_not_pause_with_readers(pressure: Path, tmp_path: Path) -> None:
+    # A reader of 1 s a MiB takes 5 min for 100 rounds.
+    sizes = "--file-size 3M --readers 1 --pause 1000000 --anon-size 3M --threads 1 --anon-pause 0"
+    program = subprocess.Popen(
+        [pressure, "--file", tmp_path / "file", *sizes.split(), "--progress", tmp_path / "progress"]
+    )
+    try:
+        wait_for_more(counters.ProgressFile(tmp_path / "progress"), 100)
+    finally:
+        program.kill()
+        program.wait()
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

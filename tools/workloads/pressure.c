@@ -32,7 +32,8 @@ static struct {
 	size_t anon_size;	/* of all threads together */
 	size_t nr_readers;
 	size_t nr_threads;
-	size_t pause_usec;	/* of readers and threads, after each step */
+	size_t pause_usec;	/* of readers, after each step */
+	size_t anon_pause_usec;	/* of threads */
 	size_t nr_sleepers;
 } conf = {
 	.file_size = 180UL << 20,
@@ -40,6 +41,7 @@ static struct {
 	.nr_readers = 8,
 	.nr_threads = 8,
 	.pause_usec = 1000,
+	.anon_pause_usec = 1000,
 };
 
 /* Steps done, in memory that all processes share. */
@@ -58,6 +60,7 @@ static const char usage[] =
 "  --pause USEC      pause of each of them after each MiB (1000)\n"
 "  --anon-size SIZE  anonymous memory of all threads together (300M)\n"
 "  --threads N       threads that free and fill it (8)\n"
+"  --anon-pause USEC pause of each of them after each MiB (1000)\n"
 "  --sleepers N      processes that only wake up now and then (0)\n"
 "  --progress PATH   file to keep the number of rounds in\n"
 "  --help            print this\n"
@@ -73,7 +76,10 @@ static size_t parse_size(const char *option, const char *text)
 
 static void parse_options(int argc, char **argv)
 {
-	enum { FILE_PATH, FILE_SIZE, READERS, PAUSE, ANON_SIZE, THREADS, SLEEPERS, PROGRESS, HELP };
+	enum {
+		FILE_PATH, FILE_SIZE, READERS, PAUSE, ANON_SIZE, THREADS, ANON_PAUSE, SLEEPERS,
+		PROGRESS, HELP
+	};
 	static const struct option options[] = {
 		[FILE_PATH] = { "file", required_argument, NULL, FILE_PATH },
 		[FILE_SIZE] = { "file-size", required_argument, NULL, FILE_SIZE },
@@ -81,6 +87,7 @@ static void parse_options(int argc, char **argv)
 		[PAUSE] = { "pause", required_argument, NULL, PAUSE },
 		[ANON_SIZE] = { "anon-size", required_argument, NULL, ANON_SIZE },
 		[THREADS] = { "threads", required_argument, NULL, THREADS },
+		[ANON_PAUSE] = { "anon-pause", required_argument, NULL, ANON_PAUSE },
 		[SLEEPERS] = { "sleepers", required_argument, NULL, SLEEPERS },
 		[PROGRESS] = { "progress", required_argument, NULL, PROGRESS },
 		[HELP] = { "help", no_argument, NULL, HELP },
@@ -108,6 +115,10 @@ static void parse_options(int argc, char **argv)
 			break;
 		case THREADS:
 			conf.nr_threads = parse_number("threads", optarg, false, 0, MAX_WORKERS);
+			break;
+		case ANON_PAUSE:
+			conf.anon_pause_usec =
+				parse_number("anon-pause", optarg, false, 0, MAX_PAUSE);
 			break;
 		case SLEEPERS:
 			conf.nr_sleepers = parse_number("sleepers", optarg, false, 0, MAX_WORKERS);
@@ -163,10 +174,10 @@ static void make_file(void)
 		die(conf.file);
 }
 
-static void pause_step(void)
+static void pause_step(size_t usec)
 {
-	if (conf.pause_usec)
-		usleep(conf.pause_usec);
+	if (usec)
+		usleep(usec);
 }
 
 /* Read a byte of each page for ever; reader `nr` of all starts at its share. */
@@ -188,7 +199,7 @@ static __attribute__((noreturn)) void read_file(size_t nr)
 		for (i = 0; i < size; i += PAGE)
 			(void)mem[step * STEP + i];
 		__atomic_add_fetch(&steps->file, 1, __ATOMIC_RELAXED);
-		pause_step();
+		pause_step(conf.pause_usec);
 	}
 }
 
@@ -220,7 +231,7 @@ static void *free_and_fill(void *unused)
 		for (i = 0; i < step_size(step, size); i += PAGE)
 			((volatile char *)start)[i] = 1;
 		__atomic_add_fetch(&steps->anon, 1, __ATOMIC_RELAXED);
-		pause_step();
+		pause_step(conf.anon_pause_usec);
 	}
 	return NULL;
 }

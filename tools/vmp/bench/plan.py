@@ -70,11 +70,11 @@ def read(path: Path | None = None) -> list[Planned]:
 
 def told(plan: list[Planned], results: Path) -> str:
     """Return what is left of a plan, a line for each of its lines, and the hours in all."""
-    lines = [f"{'experiment':<18}{'kernel':<12}{'boots':>6}{'left':>6}{'minutes':>9}"]
+    lines = [f"{'experiment':<21}{'kernel':<12}{'boots':>6}{'left':>6}{'minutes':>9}"]
     boots = minutes = 0
     for row in plan:
         left = row.left(results)
         each = row.found().minutes
         boots, minutes = boots + left, minutes + left * each
-        lines.append(f"{row.experiment:<18}{row.kernel:<12}{row.boots:>6}{left:>6}{left * each:>9}")
+        lines.append(f"{row.experiment:<21}{row.kernel:<12}{row.boots:>6}{left:>6}{left * each:>9}")
     return "\n".join([*lines, f"To do: {boots} boots, {minutes / 60:.1f} hours of guests."])

@@ -24,7 +24,8 @@ from vmp.control.marker import Marker
 
 VMSTAT = (
     "nr_tlb_remote_flush pgscan_anon pgscan_file pgsteal_anon pgsteal_file pswpin pswpout "
-    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill pgpgin pgrefill"
+    "nr_vmscan_write workingset_refault_anon workingset_refault_file oom_kill pgpgin pgrefill "
+    "nr_isolated_anon"
 ).split()
 MEMCG = (
     "pgscan pgsteal pgrefill pswpin pswpout workingset_refault_anon workingset_refault_file "
@@ -80,7 +81,7 @@ def is_level(name: str) -> bool:
 
 def is_gauge(name: str) -> bool:
     """Tell what stands at some height, which rises and falls, from a counter."""
-    return name in ("memcg.current", "memcg.file_dirty")
+    return name in ("memcg.current", "memcg.file_dirty", "vmstat.nr_isolated_anon")
 
 
 def change(name: str, before: float, after: float) -> float:

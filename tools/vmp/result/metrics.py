@@ -38,6 +38,7 @@ ONE = {
     "cpu.system_usec": 1000,
     "cpu.user_usec": 1000,
     "memcg.file_dirty": PAGE,
+    "memcg.current": PAGE,
     "seconds": 1e-6,
 }
 
