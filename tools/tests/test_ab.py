@@ -14,7 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from vmp.ab import command, stalls, workloads
+from vmp.ab import command, plan, stalls, workloads
+from vmp.ab.run import Run
 from vmp.common import Failure, Parser, Usage, mount_points, parse_size
 from vmp.control import counters, debugfs
 from vmp.control.debugfs import Assignment, Control
@@ -333,18 +334,18 @@ def test_a_command_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_primary_figures_are_checked() -> None:
-    command.check_primary(["scanned_per_stolen", "function.x.calls_per_1000"], stalls=False)
+    plan.check_primary(["scanned_per_stolen", "function.x.calls_per_1000"], stalls=False)
     for key, said in (
         ("scaned_per_stolen", "there is scanned_per_stolen"),
         ("stall_p99_ms", "takes --stalls"),
     ):
         with pytest.raises(Failure, match=said):
-            command.check_primary([key], stalls=False)
-    command.check_primary(["stall_p99_ms"], stalls=True)
+            plan.check_primary([key], stalls=False)
+    plan.check_primary(["stall_p99_ms"], stalls=True)
 
 
 def test_the_primary_figures_of_workloads_exist() -> None:
-    known = command.row_keys(stalls=True)
+    known = plan.row_keys(stalls=True)
     for workload in workloads.WORKLOADS.values():
         assert set(workload.primary) <= known
 
@@ -380,7 +381,7 @@ def run_ab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
             tick = next(ticks)
             return {"time": tick, "progress": 10 * tick}
 
-    monkeypatch.setattr(command, "Counters", Snapshots)
+    monkeypatch.setattr("vmp.ab.run.Counters", Snapshots)
     monkeypatch.setattr(command, "locate", lambda: None)
     control = SimpleNamespace(write=lambda _side: None, clear=lambda: "")
     monkeypatch.setattr(command, "Control", lambda _root: control)
@@ -388,15 +389,15 @@ def run_ab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
     monkeypatch.setattr(signal, "signal", lambda *_handler: None)
 
     def run(slices: int, end: BaseException) -> int:
-        def measure_all(self: command.Run) -> None:
+        def measure_all(self: Run) -> None:
             where = {"kernel": "6.12", "lru": "mglru", "cpus": 1, "abi": {}}
             start = Result(self.plan.settings(None, ["true"]), where)
             load: Any = Load(slices, end)
             self.measure(load, {"A": [], "B": []}, start)
 
-        monkeypatch.setattr(command.Run, "measure_all", measure_all)
+        monkeypatch.setattr(Run, "measure_all", measure_all)
         parser = Parser()
-        command.arguments(parser)
+        plan.arguments(parser)
         words = f"--json {tmp_path}/r.json --slices 20 --primary operations_per_second true"
         return command.run(parser.parse_args(words.split()))
 
@@ -476,7 +477,7 @@ def test_a_slice_in_which_the_count_of_operations_fell_is_void(
     # Of a service that starts anew in the third slice; a snapshot comes before the first.
     counts = itertools.chain([500, 510, 520, 530, 540, 550, 40], itertools.count(50, 10))
     ticks = itertools.count()
-    monkeypatch.setattr(vars(command)["Counters"], "snapshot",
+    monkeypatch.setattr("vmp.ab.run.Counters.snapshot",
                         lambda *_: {"time": next(ticks), "progress": next(counts)})  # fmt: skip
     assert run_ab(20, Failure("")) == 0
     out, said = capsys.readouterr()
@@ -530,16 +531,16 @@ def test_a_terminal_is_told_each_slice(
 )  # fmt: skip
 def test_a_wrong_command_line_is_told_in_one_sentence(words: str) -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     with pytest.raises(Usage):
         command.run(parser.parse_args([*words.split(), "true"]))
 
 
-def plan_of(*words: str) -> command.Plan:
+def plan_of(*words: str) -> plan.Plan:
     """Return the plan of a command line."""
     parser = Parser()
-    command.arguments(parser)
-    return command.make_plan(parser.parse_args([*words, "true"]))
+    plan.arguments(parser)
+    return plan.make_plan(parser.parse_args([*words, "true"]))
 
 
 def test_a_run_that_can_tell_nothing_is_refused() -> None:
@@ -563,7 +564,7 @@ def test_a_seed_repeats_the_order() -> None:
 
 def test_the_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     assert command.run(parser.parse_args(["--list-figures"])) == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:2] == "  "}
-    assert listed == command.row_keys(stalls=True)
+    assert listed == plan.row_keys(stalls=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.ab.command import arguments, make_plan
+from vmp.ab.plan import arguments, make_plan
 from vmp.bench import command, plan, registered
 from vmp.bench.experiment import Experiment, Figure, find, names, parse
 from vmp.bench.measured import counting, look_up, measured

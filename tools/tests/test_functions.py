@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from vmp.ab import command, folios, functions
+from vmp.ab import folios, functions, plan
 from vmp.ab.functions import Functions, parse_functions, parse_profile
 from vmp.common import ICOUNT, Failure, Parser, Usage
 from vmp.result import metrics
@@ -182,9 +182,9 @@ def test_a_size_that_is_not_offered(
 )
 def test_options_that_are_refused(words: str, why: str) -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     with pytest.raises(Usage, match=why):
-        command.make_plan(parser.parse_args(words.split()))
+        plan.make_plan(parser.parse_args(words.split()))
 
 
 COUNTED = {

@@ -8,15 +8,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from vmp.ab.command import OBSERVE, Run
+from vmp.ab.run import OBSERVE, Run
 from vmp.control.counters import CPU, IRQ, MEMCG, VMSTAT
 from vmp.control.debugfs import Control
 from vmp.control.needs import BROADCAST, NEEDS, OBSERVED, REMOTE, lacking, told
 from vmp.result.metrics import Metric, sections
 
 # Statistics of a node, which are no events.
-ALWAYS = {"nr_vmscan_write", "workingset_refault_anon", "workingset_refault_file"}
-OOM_KILL = "memcg.oom_kill"
+ALWAYS = {
+    "nr_vmscan_write",
+    "nr_isolated_anon",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+}
+FILES = {"memcg.current", "memcg.oom_kill"}  # of files of their own
 X86 = "x86_64"
 PRESSURE = {"memcg.some_usec", "memcg.full_usec"}  # a table without them has no such rows
 MACHINE = {f"vmstat.{name}" for name in VMSTAT} | {f"irq.{name}" for name in IRQ}
@@ -27,7 +32,7 @@ def test_each_counter_of_a_row_has_a_need_or_is_always_there() -> None:
     rows = [row for rows in sections(set()).values() for row in rows if isinstance(row, Metric)]
     used = {name for row in rows for name in row.parts + row.per}
     needed = {name for need in NEEDS for name in need.counters}
-    always = {f"vmstat.{name}" for name in ALWAYS} | {f"cpu.{name}" for name in CPU} | {OOM_KILL}
+    always = {f"vmstat.{name}" for name in ALWAYS} | {f"cpu.{name}" for name in CPU} | FILES
     rest = used - needed - always - {f"memcg.{name}" for name in MEMCG} - {"seconds", "progress"}
     rest -= PRESSURE
     assert {name for name in rest if not name.startswith("stats.flush.")} == set()

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from vmp.ab import command, twins
+from vmp.ab import command, plan, twins
 from vmp.ab.cgroup import Cgroup
+from vmp.ab.run import Run
 from vmp.common import Failure, Parser, Usage, parse
 from vmp.control import cgroups, counters
 from vmp.control.debugfs import Assignment, Control
@@ -132,13 +133,13 @@ def test_what_is_dirty_is_seen_all_the_while(pair: Pair) -> None:
 
 def test_a_report_draws_refaults_of_the_cgroups(pair: Pair) -> None:
     parser = Parser()
-    command.arguments(parser)
-    plan = command.make_plan(parser.parse_args(["--twins", "true"]))
+    plan.arguments(parser)
+    made = plan.make_plan(parser.parse_args(["--twins", "true"]))
     slices = tuple(
         replace(piece, counters=piece.counters | {"memcg.workingset_refault_file": 25})
         for piece in twins.measure(pair.twins, "AB", 1, 300)
     )
-    found = plots.refault_lines(Result(plan.settings(64 << 20, ["true"]), {}, slices))
+    found = plots.refault_lines(Result(made.settings(64 << 20, ["true"]), {}, slices))
     assert found == {"A, file": [(1, 100)], "B, file": [(2, 250)]}
 
 
@@ -156,14 +157,14 @@ def run_twins(
     monkeypatch.setattr(command, "Control", lambda _root: None)
     monkeypatch.setattr(signal, "signal", lambda *_handler: None)
 
-    def measure_all(self: command.Run) -> None:
+    def measure_all(self: Run) -> None:
         where = {"kernel": "6.12", "lru": "mglru", "cpus": 1, "abi": {}}
         self.measure_twins(pair.twins, Result(self.plan.settings(64 << 20, ["true"]), where))
 
     def run(words: str) -> tuple[int, Path]:
-        monkeypatch.setattr(command.Run, "measure_all", measure_all)
+        monkeypatch.setattr(Run, "measure_all", measure_all)
         parser = Parser()
-        command.arguments(parser)
+        plan.arguments(parser)
         kept = tmp_path / "r.json"
         return command.run(parser.parse_args(f"--twins --json {kept} {words} true".split())), kept
 
@@ -255,49 +256,49 @@ def test_what_was_measured_is_kept_when_a_copy_ends(
 )  # fmt: skip
 def test_what_does_not_go_with_twins_is_told(words: str, why: str) -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     with pytest.raises(Usage, match=why.replace("{", r"\{")):
         command.run(parser.parse_args([*words.split(), *["true"] * ("--cgroup" not in words)]))
 
 
 def test_a_load_that_reclaims_its_own_memory_has_periods_of_a_time() -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     words = "--twins --workload small-writes --primary ms_per_operation".split()
     with pytest.raises(Usage, match="give --seconds"):
         command.run(parser.parse_args(words))
-    plan = command.make_plan(parser.parse_args([*words, "--seconds", "9"]))
-    assert (plan.seconds, plan.settle) == (9, 0)
+    made = plan.make_plan(parser.parse_args([*words, "--seconds", "9"]))
+    assert (made.seconds, made.settle) == (9, 0)
 
 
 def test_a_program_of_ours_can_be_run_with_other_sizes() -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     words = "{programs}/docstore --directory {directory} --progress {progress} --size 1G"
     line = "--twins --disk /dev/a,/dev/b --memory 256M --"
-    plan = command.make_plan(parse(parser, [*line.split(), *words.split()]))
-    assert plan.workload.compiled()
-    found = plan.progress_of({"twin": 1, "progress": Path("/run/x")})
+    made = plan.make_plan(parse(parser, [*line.split(), *words.split()]))
+    assert made.workload.compiled()
+    found = made.progress_of({"twin": 1, "progress": Path("/run/x")})
     assert found == counters.ProgressFile(Path("/run/x"))
 
 
 def test_each_twin_has_a_disk_and_counts_by_itself() -> None:
     parser = Parser()
-    command.arguments(parser)
+    plan.arguments(parser)
     words = "--twins --disk /dev/a,/dev/b --progress /run/{twin} cp {directory} {twin}".split()
-    plan = command.make_plan(parser.parse_args(words))
-    assert plan.disks == (Path("/dev/a"), Path("/dev/b"))
+    made = plan.make_plan(parser.parse_args(words))
+    assert made.disks == (Path("/dev/a"), Path("/dev/b"))
     for place in twins.PLACES:
         places: dict[str, Path | int] = {"twin": place, "directory": Path(f"/mnt/{place}")}
-        assert plan.workload.words(places) == ["cp", f"/mnt/{place}", str(place)]
-        assert plan.progress_of(places) == counters.ProgressFile(Path(f"/run/{place}"))
+        assert made.workload.words(places) == ["cp", f"/mnt/{place}", str(place)]
+        assert made.progress_of(places) == counters.ProgressFile(Path(f"/run/{place}"))
 
 
 def test_the_primary_figures_of_twins_are_those_of_a_cgroup() -> None:
-    keys = command.row_keys(stalls=False, twins=True)
+    keys = plan.row_keys(stalls=False, twins=True)
     assert {"memcg_refault_file_per_operation", "dirty_pages", "ms_per_operation"} <= keys
     assert not {"remote_flushes", "refault_file_per_1000", "oom_kill", "read_kib"} & keys
-    assert keys < command.row_keys(stalls=False)
+    assert keys < plan.row_keys(stalls=False)
 
 
 def test_a_module_without_settings_of_cgroups_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
-from vmp.ab.command import Run, arguments, make_plan
+from vmp.ab.plan import arguments, make_plan
+from vmp.ab.run import Run
 from vmp.common import Parser, parse, run_tool
 from vmp.control.debugfs import Control, locate
 from vmp.result.file import run_text
