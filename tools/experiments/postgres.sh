@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # postgres.sh AB...: run ab on a PostgreSQL of its own under pgbench, $READS of ten transactions only
 # read. Data of $SCALE times 15 MiB, shared buffers of $BUFFERS, $THREADS clients.
+# postgres.sh fill: make the data in $DATA, for one that runs `postgres.sh serve` by itself.
 set -euo pipefail
 . "$(dirname "$0")/service.sh"
 
@@ -33,15 +34,23 @@ serve()
 		--builtin="simple-update@$((10 - READS))" postgres 2>&1 | count_rate
 }
 
-prepare()
+fill()
 {
-	data_new postgres
 	settings+=(-c "unix_socket_directories=$DATA")
 	as_user initdb -D "$DATA/db" --auth=trust --no-sync --locale=C >/dev/null
 	as_user pg_ctl -D "$DATA/db" -s -w -t 120 -o "${settings[*]}" start
 	as_user pgbench -h "$DATA" -q -i -I dtGp --scale="$SCALE" postgres 2>/dev/null
 	as_user pg_ctl -D "$DATA/db" -s -w -t 300 stop
+}
+
+prepare()
+{
+	data_new postgres
+	fill
 	data_cold
 }
 
-prepare_and_serve "$@"
+case $1 in
+fill) fill ;;
+*) prepare_and_serve "$@" ;;
+esac

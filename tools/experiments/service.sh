@@ -4,7 +4,7 @@
 # `SCRIPT serve` as its workload, and clean up. $DISK is a blank disk for the data; without one,
 # they are in /var/tmp.
 
-PROGRESS=/run/bench-progress # what ab is told, too
+PROGRESS=${PROGRESS:-/run/bench-progress} # what ab is told, too
 DATA=${DATA:-}
 
 # need_blank: fail unless $DISK is a disk with nothing on it.
