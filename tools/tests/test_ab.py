@@ -553,6 +553,15 @@ def test_a_run_that_can_tell_nothing_is_refused() -> None:
     assert plan_of("--slices", "4", "--primary", "").primary == []
 
 
+def test_the_guard_makes_no_slice_void_for_kills_that_are_counted() -> None:
+    def both(*words: str) -> str:
+        return plan.settings(plan_of(*words).both)
+
+    assert both("--primary", "oom_kill", "--set", "scan=budget") == "scan=budget,guard.window=0"
+    assert both("--primary", "oom_kill", "--set", "guard.window=9") == "guard.window=9"
+    assert both("--primary", "scanned_per_stolen", "--set", "scan=budget") == "scan=budget"
+
+
 def test_a_seed_repeats_the_order() -> None:
     one, other = plan_of(), plan_of()
     assert one.seed != other.seed

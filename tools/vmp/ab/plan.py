@@ -36,6 +36,9 @@ TWINS_SLICES = 24
 MOST_SLICES = 100_000  # of all runs
 SECONDS, TWINS_SECONDS = 2.0, 300.0
 TURNOVERS = 5
+# Figures of OOM kills, and what keeps the guard from ending the slices in which there are some.
+KILLS = {"oom_kill", "oom_kills_per_1000", "oom_kills_per_operation", "memcg_oom_kill"}
+UNGUARDED = Assignment("guard.window", "0")
 
 
 def settings(words: list[Assignment]) -> str:
@@ -163,6 +166,16 @@ def enough(args: argparse.Namespace, primary: list[str]) -> list[str]:
             f"it takes --slices {needed} or more, or --primary '' for intervals without a verdict"
         )
     return primary
+
+
+def both_sides(args: argparse.Namespace, primary: list[str]) -> list[Assignment]:
+    """Return what both sides set: without the guard's look at OOM kills if these are counted.
+
+    It would make the slices void that have most of them.
+    """
+    named = parse_assignments(args.set)
+    counted = KILLS.intersection(primary) and UNGUARDED.name not in {item.name for item in named}
+    return [*named, UNGUARDED] if counted else named
 
 
 def choose_workload(args: argparse.Namespace) -> Workload:
@@ -294,12 +307,13 @@ def make_plan(args: argparse.Namespace) -> Plan:
         if settle is None and (not args.twins or workload.pages_out):
             settle = 0.0
         memory = workload.memory if args.memory is None else args.memory
+        primary = enough(args, choose_primary(args, workload))
         return Plan(
             a=parse_assignments([args.a]),
             b=parse_assignments([args.a if args.aa else args.b or DEFAULT_B]),
-            both=parse_assignments(args.set),
+            both=both_sides(args, primary),
             workload=workload,
-            primary=enough(args, choose_primary(args, workload)),
+            primary=primary,
             memory=None if args.cgroup or memory is None else parse_size(memory),
             zram=None if args.zram is None else parse_size(args.zram),
             functions=parse_functions(args.functions),
