@@ -111,8 +111,11 @@ def recomputed(key: str, boots: list[tuple[Slices, Slices]]) -> tuple[float, flo
 
 
 def sides(run: dict[str, Any]) -> tuple[Slices, Slices]:
-    """Return the slices of A and of B."""
-    every = run["slices"][: len(run["slices"]) // 2 * 2]
+    """Return the slices of A and of B, without the pairs in which one is void."""
+    pairs = zip(run["slices"][::2], run["slices"][1::2], strict=False)
+    every = [
+        piece for pair in pairs if not any(each.get("void") for each in pair) for piece in pair
+    ]
     a, b = ([piece for piece in every if piece["side"] == side] for side in "AB")
     return a, b
 
