@@ -37,11 +37,15 @@ serve()
 # kills: a line for each kill: the ms since a flush of the cgroup's statistics, or of all.
 kills()
 {
-	# A flush of a cgroup takes the lock with no CPU, and again between CPUs.
+	# A flush of a cgroup takes the lock with no CPU, and again between CPUs. Who kills has flushed
+	# right before, too, for the report.
 	awk -v own="$(<$groups)" '
 		{ match($0, /[0-9]+\.[0-9]+: /); now = substr($0, RSTART, RLENGTH - 2) * 1000 }
-		/cgroup_rstat_locked:/ && / cpu=-1 / && ($0 ~ " id=" own " " || / id=1 /) { last = now }
-		/mark_victim:/ { printf "%.0f\n", now - last }' $trace/trace
+		/cgroup_rstat_locked:/ && / cpu=-1 / && ($0 ~ " id=" own " " || / id=1 /) {
+			if ($1 != by) { other = last; by = $1 }
+			last = now
+		}
+		/mark_victim:/ { printf "%.0f\n", now - (by == $1 ? other : last) }' $trace/trace
 }
 
 case $1 in
