@@ -206,11 +206,18 @@ struct direct_case {
 	MET(64, .nr_dirty = 64, .nr_congested = 64, .nr_writeback = 64)
 
 #define MARKED_ROOT { { 0, 0 }, { 0, VMSCAN_SLEEP_CONGESTED } }
+#define MEMCG_SLEEPS { { SLEEP, SLEEP }, { 0, VMSCAN_SLEEP_CONGESTED } }
 #define ALWAYS { { SLEEP, SLEEP }, { SLEEP, SLEEP } }
 
 static const struct direct_case direct_cases[] = {
 	{ "nothing taken", DIRECT(DEF_PRIORITY, MET(0)), MARKED_ROOT },
-	{ "nothing taken, last priority", DIRECT(0, MET(0)), MARKED_ROOT },
+	{ "nothing taken, last but one priority", DIRECT(1, MET(0)), MARKED_ROOT },
+	{ "nothing taken, last priority", DIRECT(0, MET(0)), MEMCG_SLEEPS },
+	{ "nothing taken, last priority, by memory.reclaim",
+	  DIRECT(0, MET(0), .proactive = true), MARKED_ROOT },
+	{ "nothing taken, last priority, a page of slab reclaimed",
+	  DIRECT(0, MET(0), RECLAIMED(1)), MARKED_ROOT },
+	{ "a clean page taken, last priority", DIRECT(0, MET(1)), MARKED_ROOT },
 	{ "all clean",
 	  DIRECT(DEF_PRIORITY, MET(64), RECLAIMED(64)), MARKED_ROOT },
 	{ "all clean, nothing reclaimed, last priority",

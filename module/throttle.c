@@ -107,6 +107,17 @@ static unsigned int decide_kswapd(const struct vmscan_round *round,
 }
 
 /*
+ * The classic LRU deactivates pages by statistics of the memory cgroup that may be
+ * seconds old. Fast reclaim empties the inactive lists before these tell it, then takes
+ * no page at any priority, and all its retries fail within milliseconds.
+ */
+static bool found_nothing(const struct vmscan_round *round)
+{
+	return !round->root_reclaim && !round->proactive && !round->priority &&
+	       !round->nr_taken && !round->nr_reclaimed;
+}
+
+/*
  * The kernel has a congested reclaimer sleep for a tick, so in all, before it kills
  * a process, for less than a second. A slow disk may not have written anything by
  * then, and a flusher that gets no CPU, or waits for that disk, may not have begun.
@@ -116,6 +127,9 @@ static unsigned int decide_kswapd(const struct vmscan_round *round,
 static unsigned int decide_direct(const struct vmscan_round *round)
 {
 	const struct reclaim_stat *stat = round->stat;
+
+	if (found_nothing(round))
+		return VMSCAN_SLEEP_WRITEBACK;
 
 	if (!round->nr_reclaimed && round->priority < DEF_PRIORITY - 2 &&
 	    stat->nr_dirty && stat->nr_dirty == round->nr_taken)
