@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# oom-kills.sh AB...: run ab with `oom-kills.sh serve CELL` as its workload, and print how long before
+# oom-kills.sh AB...: run ab with `oom-kills.sh serve CELL` as its workload, and tell how long before
 # each OOM kill the statistics of the workload's cgroup were flushed last, in ms.
 #
 # CELL is `plain`; `read`, where another process reads the cgroup's memory.stat ten times a second, which
@@ -58,6 +58,6 @@ serve) serve "$2" ;;
 	echo 1 >$trace/events/cgroup/cgroup_rstat_locked/enable
 	echo 1 >$trace/events/oom/mark_victim/enable
 	"$@"
-	echo "ms from the last flush of the statistics to each OOM kill: $(kills | sort -n | xargs)"
+	echo "ms from the last flush of the statistics to each OOM kill: $(kills | sort -n | xargs)" >&2
 	;;
 esac
