@@ -4,7 +4,8 @@
 # each OOM kill the statistics of the workload's cgroup were flushed last, in ms.
 #
 # CELL is `plain`; `read`, where another process reads the cgroup's memory.stat ten times a second, which
-# flushes them; or `one-cpu`, where all of the load runs on one CPU, and no policy makes it faster.
+# flushes them; `read-on-time`, where it goes before all that is no real-time task; or `one-cpu`, where all
+# of the load runs on one CPU, and no policy makes it faster.
 set -euo pipefail
 . "$(dirname "$0")/service.sh"
 
@@ -25,9 +26,20 @@ serve()
 			while cat "$own/memory.stat"; do sleep 0.1; done >/dev/null 2>&1
 		) &
 		;;
+	read-on-time)
+		(
+			echo 0 >/sys/fs/cgroup/cgroup.procs
+			chrt --fifo --pid 1 $BASHPID
+			exec {tick}<> <(:) # nothing is ever written to it
+			while [ -e "$own" ]; do
+				read -r -d '' _ <"$own/memory.stat" || :
+				read -r -t 0.1 -u "$tick" _ || :
+			done
+		) &
+		;;
 	one-cpu) cpus=(taskset --cpu-list 0) ;;
 	*)
-		echo "$1 is no cell: plain, read or one-cpu" >&2
+		echo "$1 is no cell: plain, read, read-on-time or one-cpu" >&2
 		exit 1
 		;;
 	esac
