@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # oom-kills.sh AB...: run ab with `oom-kills.sh serve CELL` as its workload, and tell how long before
-# each OOM kill the statistics of the workload's cgroup were flushed last, in ms.
+# each OOM kill another task flushed the statistics of the workload's cgroup, in ms.
 #
 # CELL is `plain`; `read`, where another process reads the cgroup's memory.stat ten times a second, which
 # flushes them; `read-on-time`, where it goes before all that is no real-time task; or `one-cpu`, where all
@@ -46,22 +46,24 @@ serve()
 	exec "${cpus[@]}" stress-ng --vm 4 --vm-bytes 256M --vm-keep
 }
 
-# kills: a line for each kill: the ms since a flush of the cgroup's statistics, or of all.
+# kills TRACE ID: a line for each kill: the ms since another task flushed that cgroup's statistics, or
+# those of all.
 kills()
 {
-	# A flush of a cgroup takes the lock with no CPU, and again between CPUs. Who kills has flushed
-	# right before, too, for the report.
-	awk -v own="$(<$groups)" '
+	# A flush of a cgroup takes the lock with no CPU, and again between CPUs. The killer flushes
+	# right before, too, for its report.
+	awk -v own="$2" '
 		{ match($0, /[0-9]+\.[0-9]+: /); now = substr($0, RSTART, RLENGTH - 2) * 1000 }
 		/cgroup_rstat_locked:/ && / cpu=-1 / && ($0 ~ " id=" own " " || / id=1 /) {
 			if ($1 != by) { other = last; by = $1 }
 			last = now
 		}
-		/mark_victim:/ { printf "%.0f\n", now - (by == $1 ? other : last) }' $trace/trace
+		/mark_victim:/ { printf "%.0f\n", now - (by == $1 ? other : last) }' "$1"
 }
 
 case $1 in
 serve) serve "$2" ;;
+kills) kills "$2" "$3" ;;
 *)
 	mkdir $trace
 	trap 'rmdir $trace; rm -f $groups' EXIT
@@ -70,6 +72,6 @@ serve) serve "$2" ;;
 	echo 1 >$trace/events/cgroup/cgroup_rstat_locked/enable
 	echo 1 >$trace/events/oom/mark_victim/enable
 	"$@"
-	echo "ms from the last flush of the statistics to each OOM kill: $(kills | sort -n | xargs)" >&2
+	echo "ms from the last flush of the statistics to each OOM kill: $(kills $trace/trace "$(<$groups)" | sort -n | xargs)" >&2
 	;;
 esac

@@ -218,6 +218,36 @@ def test_a_command_leaves_its_files_where_ab_removes_them(name: str) -> None:
         assert "/run/" not in " ".join(experiment.words(run, here, "f.json"))
 
 
+def flush(by: str, at: str, cgroup: int, cpu: int = -1) -> str:
+    """Return a line of the trace; -1 is where a flush begins."""
+    where = f"root=1 id={cgroup} level=0 cpu={cpu} lock contended:0"
+    return f"  {by}  [000] d..1.  {at}: cgroup_rstat_locked: {where}"
+
+
+def kill(by: str, at: str) -> str:
+    """Return a line of the trace."""
+    return f"  {by}  [002] d..1.  {at}: mark_victim: pid=6 comm=stress-ng-vm"
+
+
+KILLS = [
+    flush("kworker/0:1-9", "10.000000", 1),
+    flush("kworker/0:1-9", "10.000900", 1, cpu=2),
+    flush("cat-7", "10.200000", 30),
+    flush("stress-ng-vm-5", "11.499000", 22),
+    kill("stress-ng-vm-5", "11.500000"),
+    flush("cat-8", "11.600000", 22),
+    kill("stress-ng-vm-5", "11.640000"),
+]
+
+
+def test_the_age_of_statistics_at_a_kill_is_that_of_another_tasks_flush(tmp_path: Path) -> None:
+    """Of all cgroups' or the own one's; a killer's own flush is for its report."""
+    (tmp_path / "trace").write_text("\n".join(["# tracer: nop", *KILLS]))
+    script, trace = REPO / "tools/experiments/oom-kills.sh", tmp_path / "trace"
+    said = subprocess.check_output([script, "kills", trace, "22"], text=True)
+    assert said.split() == ["1500", "40"]
+
+
 @pytest.mark.parametrize("name", names())
 def test_a_file_names_rows_that_there_are(name: str) -> None:
     experiment = find(name)
