@@ -180,6 +180,12 @@ def test_difference() -> None:
     assert difference(None, 20) == (None, None)
 
 
+def test_how_far_beyond_a_hundredfold_a_rise_is_is_not_told() -> None:
+    assert form.percent(10_000) == "+10000.0 %"
+    assert form.percent(2e9) == ">+10,000 %"
+    assert form.interval((-100, 2e9)) == "-100.0 to >+10,000 %"
+
+
 def test_signed_rank_has_the_published_values() -> None:
     assert significance.signed_rank([1, 2, 3, 4, 5]) == 2 / 32
     assert significance.signed_rank([-1, -2, -3, -4, -5, -6]) == 2 / 64

@@ -3,6 +3,8 @@
 
 import math
 
+MOST = 10_000  # percent: a hundredfold rise. How far beyond it one is, no figure here can tell
+
 
 def number(value: float | None) -> str:
     """Format a figure: whole from 1,000 on, else with four digits; '-' for None."""
@@ -13,6 +15,8 @@ def number(value: float | None) -> str:
 
 def signed(value: float, digits: int | None) -> str:
     """Format a change: with so many decimals; None: one decimal below 10 and none above."""
+    if value > MOST:
+        return f">{MOST:+,}"
     if digits is None:
         return f"{value:+.0f}" if abs(value) >= 9.95 else f"{value:+z.1f}"
     return f"{value:+.{digits}f}"
