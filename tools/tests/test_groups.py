@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from vmp.common import REPO, Failure
-from vmp.guest.kernel import Edit
+from vmp.guest.module import Edit
 from vmp.guest.suite import GUEST
 from vmp.testing import changed, mutants, results
 from vmp.testing.faults import FAULTS, NEEDED

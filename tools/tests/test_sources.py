@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from vmp.common import Failure, Usage
-from vmp.guest import kernel, sources
+from vmp.guest import make, sources
 from vmp.guest.kernel import decide
 from vmp.guest.sources import DEFAULT, Version, asked, find_version, newest, versions
 
@@ -208,11 +208,11 @@ def test_how_far_a_build_is(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By the last whole build; one that goes on with objects that are there is none."""
-    monkeypatch.setattr(kernel, "STEPS", machine / "steps")
-    monkeypatch.setattr(kernel, "USUAL", {"plain": 3})
+    monkeypatch.setattr(make, "STEPS", machine / "steps")
+    monkeypatch.setattr(make, "USUAL", {"plain": 3})
     for total, objects in ((3, 0), (2, 1), (2, 2)):
         (machine / f"{objects}.o").write_text("")
-        progress = kernel.Progress("x", "plain", machine / "nothing" if not objects else machine)
+        progress = make.Progress("x", "plain", machine / "nothing" if not objects else machine)
         assert (progress.total, progress.before) == (total, objects and objects + 1)
         progress.line("  CC      mm/vmscan.o\n")
         progress.show("", "\n")
@@ -224,4 +224,4 @@ def test_how_far_a_build_is(
         assert capsys.readouterr().err.startswith("kernel: x: 2 steps, 0:0")
     assert (machine / "steps" / "plain").read_text() == "2"
     (machine / "steps" / "plain").write_text("")  # as on a disk that was full
-    assert kernel.Progress("x", "plain", machine).total == 3
+    assert make.Progress("x", "plain", machine).total == 3

@@ -9,7 +9,10 @@ import shutil
 from pathlib import Path
 
 from vmp.common import CACHE, REPO, Failure, Words, locked, run
-from vmp.guest.kernel import MODULE, build_module, kernel_version, make, modules_of, source
+from vmp.guest.kernel import kernel_version
+from vmp.guest.make import make
+from vmp.guest.module import MODULE, build_module, modules_of
+from vmp.guest.patched import source
 from vmp.guest.sources import Version
 
 SAMPLES = REPO / "tools/samples/bpf"

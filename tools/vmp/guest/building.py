@@ -7,9 +7,11 @@ from typing import Any
 
 from vmp.common import Parser, Usage
 from vmp.guest.bpf import build_programs
+from vmp.guest.configuration import VARIANTS
 from vmp.guest.deb import build_packages, own_config
 from vmp.guest.hooks import series_names, write_series
-from vmp.guest.kernel import VARIANTS, build_kernel, build_module, find_kernel
+from vmp.guest.kernel import build_kernel, find_kernel
+from vmp.guest.module import build_module
 from vmp.guest.porting import check, nearest, source_trial
 from vmp.guest.sources import (
     KERNEL_HELP,

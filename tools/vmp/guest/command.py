@@ -21,7 +21,7 @@ from vmp.common import (
     Usage,
     parse_positive_duration,
 )
-from vmp.guest.kernel import build_module, find_kernel, kernel_architecture, kernel_inputs
+from vmp.guest.kernel import find_kernel, kernel_architecture, kernel_inputs
 from vmp.guest.log import (
     MAX_CPUS,
     NO_PORTS,
@@ -33,6 +33,7 @@ from vmp.guest.log import (
     read_log,
     stale_breakpoint,
 )
+from vmp.guest.module import build_module
 from vmp.guest.qemu import Machine, qemu_command, run_guest
 from vmp.guest.sources import add_kernel, architecture_of, asked
 from vmp.programs import compile_workloads

@@ -8,8 +8,10 @@ import shutil
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, Failure, Usage, locked
+from vmp.guest.configuration import CONFIG, OPTION, merge_config
 from vmp.guest.hooks import COMMON, hook_patches
-from vmp.guest.kernel import BUILD, CONFIG, OPTION, Progress, apply_patches, make, merge_config
+from vmp.guest.make import Progress, make
+from vmp.guest.patched import BUILD, apply_patches
 from vmp.guest.sources import find_version
 
 # linux-libc-dev would replace the distribution's, which nothing here needs.

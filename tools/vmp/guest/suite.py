@@ -7,8 +7,8 @@ from pathlib import Path
 
 from vmp.common import OUT, REPO
 from vmp.guest.architecture import Architecture
-from vmp.guest.kernel import source
 from vmp.guest.log import STALE_BREAKPOINT, find_splat
+from vmp.guest.patched import source
 from vmp.guest.sources import Version
 from vmp.programs import compile_programs
 

@@ -12,19 +12,11 @@ from pathlib import Path
 
 from vmp.common import CACHE, REPO, Failure, locked
 from vmp.guest.architecture import Architecture, own
+from vmp.guest.configuration import OPTION, configure, fragments
 from vmp.guest.hooks import hook_patches
-from vmp.guest.kernel import (
-    OPTION,
-    compiler,
-    configure,
-    file_digest,
-    fragments,
-    inputs_key,
-    make_targets,
-    patched_files,
-    push,
-    source,
-)
+from vmp.guest.kernel import compiler, inputs_key
+from vmp.guest.make import make_targets
+from vmp.guest.patched import file_digest, patched_files, push, source
 from vmp.guest.sources import Version, unpack
 
 CHECK, FILES, OBJECTS = (CACHE / name for name in ("check", "files", "objects"))

@@ -15,8 +15,11 @@ import subprocess
 from pathlib import Path
 
 from vmp.common import REPO, Failure, Words, run
+from vmp.guest.configuration import OPTION
 from vmp.guest.hooks import hook_patches
-from vmp.guest.kernel import OPTION, Edit, make_environment, push
+from vmp.guest.make import make_environment
+from vmp.guest.module import Edit
+from vmp.guest.patched import push
 from vmp.guest.trial import original_files, touched
 from vmp.livepatch.kernel import Target
 from vmp.livepatch.kpatch import Kpatch, find_kpatch

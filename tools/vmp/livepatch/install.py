@@ -70,7 +70,7 @@ def packages(release: str) -> list[str]:
 def steps(args: argparse.Namespace) -> list[Step]:
     """Return what brings policies to the running kernel; raise Failure if nothing does."""
     # Here, since vmscanctl takes in these commands at each start.
-    from vmp.guest.kernel import OPTION  # noqa: PLC0415
+    from vmp.guest.configuration import OPTION  # noqa: PLC0415
     from vmp.livepatch.build import build  # noqa: PLC0415
     from vmp.livepatch.kernel import check_options, find_target  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmp.common import Failure, run
-from vmp.guest.kernel import OPTION
+from vmp.guest.configuration import OPTION
 from vmp.guest.sources import Version, find_version
 from vmp.guest.stock import Stock
 from vmp.livepatch.image import extract, list_symbols, read_notes

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vmp.common import REPO
-from vmp.guest.kernel import Edit
+from vmp.guest.module import Edit
 
 
 @dataclass(frozen=True)

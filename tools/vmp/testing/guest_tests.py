@@ -8,17 +8,10 @@ from pathlib import Path
 
 from vmp.common import OUT, Failure, Words, run
 from vmp.guest.bpf import build_test_programs
-from vmp.guest.kernel import (
-    Edit,
-    build_kernel,
-    build_module,
-    build_samples,
-    kernel_architecture,
-    kernel_inputs,
-    kernel_version,
-    source,
-)
+from vmp.guest.kernel import build_kernel, kernel_architecture, kernel_inputs, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.module import Edit, build_module, build_samples
+from vmp.guest.patched import source
 from vmp.guest.suite import (
     DEBUG_SCALE,
     GUEST,

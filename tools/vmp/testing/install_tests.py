@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from vmp.common import OUT, REPO, VERSION, Failure, run
+from vmp.guest.configuration import CONFIG
 from vmp.guest.debian import (
     copy_checkout,
     copy_tree,
@@ -16,7 +17,7 @@ from vmp.guest.debian import (
     make_tree,
     run_script,
 )
-from vmp.guest.kernel import CONFIG, build_kernel
+from vmp.guest.kernel import build_kernel
 from vmp.livepatch import install
 from vmp.testing.package_tests import MODULE, NAME, TOOLS, bare, make_deb, make_wheel
 from vmp.testing.results import Report

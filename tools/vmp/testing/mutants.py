@@ -10,8 +10,9 @@ from fnmatch import fnmatchcase
 from vmp.common import OUT, REPO, Failure, Usage, Words
 from vmp.guest.command import SPLAT
 from vmp.guest.hooks import hook_patches
-from vmp.guest.kernel import Edit, build_edited_kernel, build_kernel, build_module
+from vmp.guest.kernel import build_kernel
 from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.module import Edit, build_edited_kernel, build_module
 from vmp.guest.offered import policies
 from vmp.guest.sources import find_version
 from vmp.guest.suite import GUEST, PATIENCE, prepare, vm

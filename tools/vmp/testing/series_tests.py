@@ -7,27 +7,16 @@ from pathlib import Path
 from vmp.common import CACHE, OUT, Failure, locked, run
 from vmp.guest import objects
 from vmp.guest.architecture import ALL
+from vmp.guest.configuration import configure, fragments
 from vmp.guest.hooks import hook_patches, series_names
-from vmp.guest.kernel import (
-    apply_patches,
-    build_kernel,
-    build_module,
-    configure,
-    copied_build,
-    fragments,
-    make_targets,
-)
+from vmp.guest.kernel import build_kernel, copied_build
+from vmp.guest.make import make_targets
+from vmp.guest.module import build_module
+from vmp.guest.patched import apply_patches
 from vmp.guest.porting import compare
 from vmp.guest.sources import Version, find_version, versions
 from vmp.guest.suite import GUEST, tail, vm
-from vmp.guest.trial import (
-    OFF,
-    ON,
-    STOCK,
-    applies,
-    compile_foreign,
-    release_objects,
-)
+from vmp.guest.trial import OFF, ON, STOCK, applies, compile_foreign, release_objects
 from vmp.testing.faults import FAULTS
 from vmp.testing.guest_tests import guest_suite, vm_succeeds
 from vmp.testing.results import Report

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from vmp.common import CACHE, OUT, REPO, Failure, Words, run
 from vmp.guest.hooks import COMMON, hook_patches, series_names
-from vmp.guest.kernel import build_kernel, build_module, source
+from vmp.guest.kernel import build_kernel
+from vmp.guest.module import build_module
+from vmp.guest.patched import source
 from vmp.guest.sources import find_version
 from vmp.testing import package_tests
 from vmp.testing.results import Report

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from vmp.common import LONGEST, OUT, Command, Failure, Parser, Words
 from vmp.guest.bpf import SAMPLES, build_programs
-from vmp.guest.kernel import build_kernel, build_samples, kernel_version
+from vmp.guest.kernel import build_kernel, kernel_version
 from vmp.guest.log import STALE_BREAKPOINT
+from vmp.guest.module import build_samples
 from vmp.guest.sources import add_kernel, asked
 from vmp.guest.suite import GUEST, GUESTS, PATIENCE, prepare, programs_of, tail, vm_once
 from vmp.torture.actions import ACTIONS
