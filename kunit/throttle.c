@@ -189,7 +189,7 @@ static void kswapd_test(struct kunit *test)
 {
 	const struct kswapd_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, vmp_throttle_decide(&c->round, &c->fruitless), c->want);
+	KUNIT_EXPECT_EQ(test, vmp_throttle_decide(&c->round, &c->fruitless, true), c->want);
 }
 
 struct direct_case {
@@ -197,6 +197,8 @@ struct direct_case {
 	struct vmscan_round round;
 	/* by root reclaim or not, and by congestion mark of the node or not */
 	unsigned int want[2][2];
+	/* else reclaim of a memory cgroup doesn't sleep */
+	bool needs_swap;
 };
 
 #define DIRECT(prio, ...) { .priority = prio, __VA_ARGS__ }
@@ -212,7 +214,7 @@ struct direct_case {
 static const struct direct_case direct_cases[] = {
 	{ "nothing taken", DIRECT(DEF_PRIORITY, MET(0)), MARKED_ROOT },
 	{ "nothing taken, last but one priority", DIRECT(1, MET(0)), MARKED_ROOT },
-	{ "nothing taken, last priority", DIRECT(0, MET(0)), MEMCG_SLEEPS },
+	{ "nothing taken, last priority", DIRECT(0, MET(0)), MEMCG_SLEEPS, .needs_swap = true },
 	{ "nothing taken, last priority, by memory.reclaim",
 	  DIRECT(0, MET(0), .proactive = true), MARKED_ROOT },
 	{ "nothing taken, last priority, a page of slab reclaimed",
@@ -280,7 +282,7 @@ KUNIT_ARRAY_PARAM(direct, direct_cases, direct_desc);
 
 /* Whether kswapd would sleep is nothing to others. */
 static void expect_direct(struct kunit *test, bool root_reclaim, bool marked,
-			  bool kswapd_fruitless)
+			  bool kswapd_fruitless, bool swap)
 {
 	const struct direct_case *c = test->param_value;
 	const struct vmp_fruitless fruitless = {
@@ -288,23 +290,26 @@ static void expect_direct(struct kunit *test, bool root_reclaim, bool marked,
 		.pending = 1000,
 	};
 	struct vmscan_round round = c->round;
+	unsigned int want = 0;
 
 	round.root_reclaim = root_reclaim;
 	round.congested = marked;
-	KUNIT_EXPECT_EQ_MSG(test, vmp_throttle_decide(&round, &fruitless),
-			    c->want[root_reclaim][marked],
-			    "%s reclaim, node %s, kswapd %s",
+	if (root_reclaim || swap || !c->needs_swap)
+		want = c->want[root_reclaim][marked];
+	KUNIT_EXPECT_EQ_MSG(test, vmp_throttle_decide(&round, &fruitless, swap), want,
+			    "%s reclaim, node %s, kswapd %s, %s",
 			    root_reclaim ? "root" : "memcg",
 			    marked ? "marked" : "not marked",
-			    kswapd_fruitless ? "fruitless" : "not fruitless");
+			    kswapd_fruitless ? "fruitless" : "not fruitless",
+			    swap ? "swap" : "no swap");
 }
 
 static void direct_test(struct kunit *test)
 {
 	unsigned int i;
 
-	for (i = 0; i < 8; i++)
-		expect_direct(test, i & 1, i & 2, i & 4);
+	for (i = 0; i < 16; i++)
+		expect_direct(test, i & 1, i & 2, i & 4, i & 8);
 }
 
 /*

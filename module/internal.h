@@ -329,7 +329,7 @@ bool vmp_throttle_accounts(enum vmp_throttle throttle, bool root_reclaim);
 void vmp_throttle_count(struct vmp_fruitless *fruitless, const struct vmscan_round *round,
 			u32 set);
 unsigned int vmp_throttle_decide(const struct vmscan_round *round,
-				 const struct vmp_fruitless *fruitless);
+				 const struct vmp_fruitless *fruitless, bool swap);
 
 /* rmap.c */
 extern const struct vmp_point vmp_unmap_point;

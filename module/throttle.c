@@ -109,11 +109,12 @@ static unsigned int decide_kswapd(const struct vmscan_round *round,
 /*
  * The classic LRU deactivates pages by statistics of the memory cgroup that may be
  * seconds old. Fast reclaim empties the inactive lists before these tell it, then takes
- * no page at any priority, and all its retries fail within milliseconds.
+ * no page at any priority, and all its retries fail within milliseconds. Without swap
+ * there is more often nothing left indeed.
  */
-static bool found_nothing(const struct vmscan_round *round)
+static bool found_nothing(const struct vmscan_round *round, bool swap)
 {
-	return !round->root_reclaim && !round->proactive && !round->priority &&
+	return swap && !round->root_reclaim && !round->proactive && !round->priority &&
 	       !round->nr_taken && !round->nr_reclaimed;
 }
 
@@ -124,11 +125,11 @@ static bool found_nothing(const struct vmscan_round *round)
  * So a round that has tried harder than the first ones, and has met nothing but what
  * waits for a disk, waits for it, too.
  */
-static unsigned int decide_direct(const struct vmscan_round *round)
+static unsigned int decide_direct(const struct vmscan_round *round, bool swap)
 {
 	const struct reclaim_stat *stat = round->stat;
 
-	if (found_nothing(round))
+	if (found_nothing(round, swap))
 		return VMSCAN_SLEEP_WRITEBACK;
 
 	if (!round->nr_reclaimed && round->priority < DEF_PRIORITY - 2 &&
@@ -142,14 +143,15 @@ static unsigned int decide_direct(const struct vmscan_round *round)
  * vmp_throttle_decide() - what to do after a round over a node
  * @round: what the round met
  * @fruitless: for kswapd: its rounds since it last reclaimed a page, this included
+ * @swap: there is swap space left
  *
  * Return: the marks to set on the node, and the reason to sleep for: the flags of the
  * throttle point.
  */
 unsigned int vmp_throttle_decide(const struct vmscan_round *round,
-				 const struct vmp_fruitless *fruitless)
+				 const struct vmp_fruitless *fruitless, bool swap)
 {
-	return round->kswapd ? decide_kswapd(round, fruitless) : decide_direct(round);
+	return round->kswapd ? decide_kswapd(round, fruitless) : decide_direct(round, swap);
 }
 EXPORT_SYMBOL_IF_KUNIT(vmp_throttle_decide);
 
@@ -168,7 +170,8 @@ static unsigned int throttle_round(const struct vmscan_round *round)
 	if (round->kswapd)
 		vmp_throttle_count(&fruitless[round->nid], round, to_vmp_set(round->ops)->number);
 	flags = plugin ? vmp_ask(plugin, throttle, round) :
-			 vmp_throttle_decide(round, &fruitless[round->nid]);
+			 vmp_throttle_decide(round, &fruitless[round->nid],
+					     get_nr_swap_pages() > 0);
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_WRITEBACK],
 		  !!(flags & VMSCAN_MARK_WRITEBACK));
 	vmp_count(&rule->stats->throttle[VMP_THROTTLE_MARK_CONGESTED],
