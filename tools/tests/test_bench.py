@@ -746,7 +746,7 @@ def test_the_plan_takes_thirty_hours_at_most() -> None:
     assert sum(row.boots * row.found().minutes for row in rows) <= 30 * 60
     pages = {page for _, page in QUOTE.findall((REPO / "README.md").read_text())}
     five = {row.experiment for row in rows if row.boots >= 5}
-    assert {page.removesuffix(".md") for page in pages} == five
+    assert {page.removesuffix(".md") for page in pages} <= five
     assert all(row.boots >= 2 for row in rows)
 
 

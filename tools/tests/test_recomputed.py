@@ -24,6 +24,7 @@ FORMULAS: dict[str, tuple[list[str], list[str], float, float]] = {
     "remote_flushes_per_1000_anon": (["vmstat.nr_tlb_remote_flush"], STOLEN[:1], 1000, 0.5),
     "total_wait_ms_per_1000": (["waits"], STOLEN, 1, 500),
     "oom_kill": (["vmstat.oom_kill"], [], 1, 0.5),
+    "tlb_shootdowns_per_1000": (["irq.TLB"], STOLEN, 1000, 0.5),
     "instructions_per_1000": (["instructions"], STOLEN, 1000, 0.5),
     "instructions_per_operation": (["instructions"], ["progress"], 1000, 0.5),
     "scanned_per_stolen": (["memcg.pgscan"], ["memcg.pgsteal"], 1, 0.5),
