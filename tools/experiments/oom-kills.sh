@@ -7,7 +7,6 @@
 # flushes them; `read-on-time`, where it goes before all that is no real-time task; or `one-cpu`, where all
 # of the load runs on one CPU, and no policy makes it faster.
 set -euo pipefail
-. "$(dirname "$0")/service.sh"
 
 trace=/sys/kernel/tracing/instances/vmscan-policy-kills
 groups=/run/bench-cgroup # the cgroup's id, from the workload

@@ -23,6 +23,12 @@ data_new()
 	trap data_remove EXIT
 	export DATA
 	DATA=$(mktemp -d /var/tmp/vmscan-policy-bench.XXXXXX)
+	data_make "$1"
+}
+
+# data_make USER: $DATA, which is there, becomes that user's, with a new file system if there is a $DISK.
+data_make()
+{
 	if [ -n "${DISK:-}" ]; then
 		mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$DISK"
 		mount "$DISK" "$DATA"

@@ -185,6 +185,15 @@ def run_command(command: Command) -> None:
     run_tool(command.name, main, command.failed)
 
 
+@contextmanager
+def libraries() -> Iterator[None]:
+    """Return a context for imports of libraries; raises Failure where one does not load."""
+    try:
+        yield
+    except ImportError as error:
+        raise Failure(f"a library does not load ({error}): {SETUP}") from None
+
+
 def ignore_signals() -> None:
     """Have nothing interrupt what is left to do."""
     for each in SIGNALS:

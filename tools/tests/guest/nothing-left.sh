@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A reclaimer of a memory cgroup that takes no page even at the last priority waits before it fails,
-# by a policy, each time that the kernel tries before it kills. Not without swap
-# space, and not for who writes to memory.reclaim.
+# by a policy, each time that the kernel tries before it kills. Not without swap space, and not for
+# who writes to memory.reclaim.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_point throttle

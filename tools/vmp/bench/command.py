@@ -16,7 +16,7 @@ from vmp.bench.experiment import DISK, Experiment, find, names
 from vmp.bench.measured import counting
 from vmp.bench.page import render
 from vmp.bench.registered import check, checkout, registered
-from vmp.common import OUT, REPO, SETUP, Command, Failure, Parser, Usage
+from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, libraries
 from vmp.control.debugfs import locate
 from vmp.form import to_go
 from vmp.guest.kernel import decide
@@ -300,10 +300,9 @@ def make_pages(args: argparse.Namespace) -> int:
             check(experiment, results)
         pages[PAGES / f"{name}.md"] = render(experiment, all_of_it)
         if experiment.curve and (counts := counting(all_of_it)):
-            try:
+            with libraries():
                 from vmp.bench.picture import picture  # noqa: PLC0415 - the rest has no plots
-            except ImportError as error:
-                raise Failure(f"a library does not load ({error}): {SETUP}") from None
+
             pages[PAGES / f"{name}.svg"] = picture(experiment, experiment.curve, counts[0])
     write(pages)
     print(*pages, sep="\n")

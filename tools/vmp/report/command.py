@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, SETUP, Command, Failure, Parser, Usage, Words, result_file
+from vmp.common import CACHE, SETUP, Command, Failure, Parser, Usage, Words, libraries, result_file
 from vmp.report import aggregate, match, trace, verdict
 from vmp.report.contents import Contents
 from vmp.report.text import figures_json, render
@@ -141,10 +141,8 @@ def run(args: argparse.Namespace) -> int:
         module=match.beside_module(shown) if shown else [],
         verdicts=verdicts,
     )
-    try:
+    with libraries():
         from vmp.report import page  # noqa: PLC0415 - a mistake is told before matplotlib is loaded
-    except ImportError as error:
-        raise Failure(f"a library does not load ({error}): {SETUP}") from None
     text, left_out = page.render(contents)
     texts = {args.output: text}
     if args.json:
