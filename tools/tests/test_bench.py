@@ -724,6 +724,14 @@ def test_the_plan_says_what_is_left(
     monkeypatch.setattr(plan, "read", lambda: rows[:1])
     assert command.run_all(namespace(name=[], plan=True, resume=True)) == 0
     assert plan.told(rows[:1], where).endswith("To do: 0 boots, 0.0 hours of guests.")
+    # Two boots whose intervals do not overlap take three more.
+    (path,) = where.glob("x/*.json")
+    found = file.load_results(path)
+    differing = replace(found, runs=dict.fromkeys(found.runs, several(1.2, 1.8)))
+    path.write_text(json.dumps(file.results_document(differing)))
+    assert plan.told(rows[:1], where).splitlines()[1].split() == ["x", "7.3", "5", "3", "15"]
+    assert command.run_all(namespace(name=[], plan=True, resume=True)) == 0
+    assert file.load_results(path).boots() == 5
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,14 @@ def signed_rank_ends(contrasts: list[float]) -> tuple[float, float]:
 def recomputed(key: str, boots: list[tuple[Slices, Slices]]) -> tuple[float, float, float, float]:
     """Return a figure of A and of B over all boots, and the ends of the interval in percent."""
     a, b = ([piece for boot in boots for piece in boot[side]] for side in (0, 1))
-    if len(boots) > 1:
+    if len(boots) >= 5 or (len(boots) > 1 and any(figure(key, [x])[0] == 0 for x in a + b)):
         found = stats.ttest_1samp([contrast(key, *boot) for boot in boots], 0)
         low, high = found.confidence_interval(0.95)
     else:
-        each = [contrast(key, [x], [y]) for x, y in zip(*boots[0], strict=True)]
-        low, high = signed_rank_ends([value for value in each if not math.isnan(value)])
+        pairs = [[contrast(key, [x], [y]) for x, y in zip(*boot, strict=True)] for boot in boots]
+        ends = [signed_rank_ends([value for value in each if not math.isnan(value)])
+                for each in pairs]  # fmt: skip
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
     before, after = figure(key, a)[0], figure(key, b)[0]
     lowest = -100 if before and not after else 100 * math.expm1(float(low))
     return before, after, lowest, 100 * math.expm1(float(high))

@@ -598,13 +598,34 @@ def test_a_boot_counts_once() -> None:
     """However sure each is of itself, the interval is over boots."""
     one = compare(X, boots(0.5))
     assert (one.pairs, one.boots) == (6, ())
-    found = compare(X, boots(0.5, 0.6, 0.4))
-    assert found.pairs == 3
-    assert found.boots == pytest.approx((-49.8, -39.7, -59.8), abs=0.1)
-    assert found.ends and found.ends[1] - found.ends[0] > 40
-    assert found.before == pytest.approx(18e6)
-    assert found.shift == pytest.approx(100 * ((0.5 * 0.6 * 0.4) ** (1 / 3) - 1), abs=0.4)
-    assert replace(compare(X, boots(0.5, 0.5)), primary=True).p == 0
+    changes = (0.5, 0.6, 0.4, 0.5, 0.5)
+    found = compare(X, boots(*changes))
+    assert (found.pairs, found.differ) == (5, False)
+    assert found.boots == pytest.approx((-49.8, -39.7, -59.8, -49.8, -49.8), abs=0.1)
+    assert found.ends and found.ends[1] - found.ends[0] > 15
+    assert found.before == pytest.approx(30e6)
+    assert found.shift == pytest.approx(100 * (math.prod(changes) ** (1 / 5) - 1), abs=0.4)
+    assert replace(compare(X, boots(*[0.5] * 5)), primary=True).p == 0
+
+
+def test_of_a_few_boots_each_has_to_show_it() -> None:
+    """The interval is from the lowest of theirs to the highest, and p is the largest."""
+    low, high = (compare(X, boots(change)) for change in (0.5, 0.6))
+    assert low.ends and high.ends
+    both = replace(compare(X, boots(0.5, 0.6)), primary=True)
+    assert both.ends == pytest.approx((low.ends[0], high.ends[1]))
+    assert (both.pairs, both.p, both.direction(), both.differ) == (6, 2**-5, -1, False)
+    assert both.shift == pytest.approx(100 * (math.sqrt(0.5 * 0.6) - 1), abs=0.4)
+    against = replace(compare(X, boots(0.95, 1.05)), primary=True)
+    assert (against.p, against.direction(), against.differ) == (1, 0, False)
+
+
+def test_a_few_boots_that_differ_tell_nothing() -> None:
+    """Also where all show a fall: it takes five. That it is no rise they do tell."""
+    row = replace(compare(X, boots(0.5, 0.2)), primary=True)
+    assert (row.p, row.differ, row.direction(), row.visible) == (1, True, -1, None)
+    assert goals.verdict(-50.0, replace(row, p_corrected=1.0)) == goals.DIFFER
+    assert goals.verdict("not up", replace(row, p_corrected=1.0)) == goals.NO_WORSE
 
 
 def test_twins_are_judged_by_their_periods() -> None:

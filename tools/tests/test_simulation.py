@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from vmp.result.metrics import Metric
 from vmp.result.model import Boot, compare, slice_order
-from vmp.result.significance import Effect, by_ranks, by_t
+from vmp.result.significance import Effect, apart, by_ranks, by_t, of_few
 
 RUNS = 3000
 PAIRS = 12
@@ -94,6 +94,27 @@ def of_boots(load: Load, source: random.Random, effect: float) -> Effect:
     return by_t(found)
 
 
+def of_two_boots(load: Load, source: random.Random, effect: float, spread: float = 0.5) -> Effect:
+    """Return what two boots of eight pairs tell, or five where the intervals of two don't overlap.
+
+    Boots differ by `spread` times the standard error of one with a load that is noise.
+    """
+
+    def boots(count: int) -> list[Effect]:
+        own = (source.gauss(effect, spread * SPREAD / 2) for _ in range(count))
+        return [of_slices(load, source, each, 8) for each in own]
+
+    two = boots(2)
+    if not apart(two):
+        return of_few(two)
+    return by_t([each.shift for each in two + boots(3)])
+
+
+def of_two_that_differ(load: Load, source: random.Random, effect: float) -> Effect:
+    """Return what they tell where boots differ as much as is promised."""
+    return of_two_boots(load, source, effect, 2)
+
+
 def of_a_fixed_order(load: Load, source: random.Random, effect: float) -> Effect:
     """Return what a run of slices would tell in the order A B B A without a coin."""
     order = "ABBA" * (PAIRS // 2)
@@ -132,6 +153,31 @@ def test_chance_marks_one_in_twenty_at_most(method: Method, load: Load) -> None:
     assert marked <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / RUNS)
 
 
+@pytest.mark.parametrize(
+    ("method", "loads"), [(of_two_boots, LOADS), (of_two_that_differ, [noise, drift])]
+)
+def test_a_few_boots_are_on_the_safe_side(method: Method, loads: list[Load]) -> None:
+    """As far as so many runs can tell: `lasting` halves the error, so that twice of it is less."""
+    for load in loads:
+        held, _ = tried(method, load, EFFECT, 1000)
+        _, marked = tried(method, load, 0.0, 1000)
+        assert held >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 1000)
+        assert marked <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_two_boots_that_differ_and_do_not_ask_for_more_are_found_wrong() -> None:
+    """So the rule that takes five where intervals do not overlap is needed."""
+    source = random.Random(2)
+
+    def two() -> Effect:
+        own = [source.gauss(0, 6 * SPREAD / 2) for _ in range(2)]
+        return of_few([of_slices(noise, source, each, 8)._replace(p=0.0) for each in own])
+
+    runs = [two() for _ in range(400)]
+    assert sum(each.sign() != 0 for each in runs) > 0.2 * len(runs)
+    assert sum(each.sign() != 0 and each.p == 0 for each in runs) < 0.2 * len(runs)
+
+
 def test_a_method_that_is_wrong_is_found() -> None:
     """A load that keeps time with a fixed order is taken for an effect."""
     held, marked = tried(of_a_fixed_order, periodic, 0.0)
@@ -158,16 +204,15 @@ def count(source: random.Random, mean: float) -> int:
     return number
 
 
+@pytest.mark.parametrize("boots", [2, 5])
 @pytest.mark.parametrize(("a", "b"), [(14, 14), (14, 4), (30, 3)])
-def test_rare_events_are_compared_over_boots(a: float, b: float) -> None:
-    """As OOM kills are, half of one added: the interval of five boots holds the ratio."""
+def test_rare_events_are_compared_over_boots(a: float, b: float, boots: int) -> None:
+    """As OOM kills are, half of one added: the interval of the boots holds the ratio."""
     source, kills = random.Random(5), Metric("x", "x", ("vmstat.oom_kill",))
-    held = 0
+    none, held = {"vmstat.oom_kill": 0}, 0
     for _ in range(RUNS):
-        each = ([{"vmstat.oom_kill": count(source, mean)} for mean in (a, b)] for _ in range(5))
-        each = ([{"vmstat.oom_kill": count(source, mean)} for mean in (a, b)] for _ in range(5))
-        boots = [Boot([one], [other]) for one, other in each]
-        ends = compare(kills, boots).ends
+        each = ([{"vmstat.oom_kill": count(source, mean)} for mean in (a, b)] for _ in range(boots))
+        ends = compare(kills, [Boot([one, none], [other, none]) for one, other in each]).ends
         assert ends
         held += ends[0] <= 100 * (b / a - 1) <= ends[1]
     assert 0.93 <= held / RUNS <= 0.97

@@ -225,7 +225,8 @@ def check_run(args: argparse.Namespace) -> None:
 def wanted(args: argparse.Namespace) -> list[tuple[Experiment, str | None, int]]:
     """Return what is to be run: experiments, kernels, None for this machine, and boots."""
     if args.plan:
-        return [(row.found(), row.kernel, row.boots) for row in plan.read()]
+        needed = [row.enough(args.directory) if args.resume else row for row in plan.read()]
+        return [(row.found(), row.kernel, row.boots) for row in needed]
     every = [find(name) for name in args.name or names()]
     if args.run_name:
         every = [every[0].only(args.run_name)]

@@ -19,7 +19,7 @@ def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
         pairs = [(a.values(), b.values())
                  for a, b in zip(other.slices, ours.slices, strict=False)
                  if not (a.void or b.void)]  # fmt: skip
-        found.append(Boot([a for a, _ in pairs], [b for _, b in pairs]))
+        found.append(Boot([a for a, _ in pairs], [b for _, b in pairs], neighbours=False))
     return found
 
 

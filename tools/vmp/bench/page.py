@@ -20,11 +20,13 @@ INTERVAL = (
     "A, B and the change are of all slices together. Of one boot the interval is of B's ratio to A "
     "in pairs of neighbouring slices, so the change may lie outside where a few slices outweigh "
     "the others, and p is that of the signed-rank test over the same pairs; of twins it is the "
-    "t test over periods. Of several boots interval and p are those of Student's t over one ratio "
-    "a boot, and the column says between which changes the boots lie. Half a count is added to "
-    "each side, which pulls the ratio of one boot's rare events, such as OOM kills, towards none. "
-    "p is corrected for the number of the run's figures. *Visible* is the smallest fall "
-    "or rise that four runs of five like this one would have told."
+    "t test over periods. Of two to four boots each is judged so: the interval is from the lowest "
+    "of their ends to the highest, and p is the largest of theirs, 1 where they do not agree. Of "
+    "five or more, and of fewer where a slice has none or A is another run, interval and p are "
+    "those of Student's t over one ratio a boot. The column says between which changes the boots "
+    "lie. Half a count is added to each side, which pulls the ratio of one boot's rare events, "
+    "such as OOM kills, towards none. p is corrected for the number of the run's figures. "
+    "*Visible* is the smallest fall or rise that four runs of five like this one would have told."
 )
 SUPERSEDED = "These results are not the ones that count: "
 

@@ -2,15 +2,16 @@
 """What is to be measured for the pages, how often, and what of it is left; from plan.toml."""
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from vmp.bench.experiment import PLAN, Experiment, directory, find, made
+from vmp.bench.measured import measured
 from vmp.bench.registered import check
 from vmp.common import Failure, Usage
 from vmp.result.file import load_results
-from vmp.result.model import Results
+from vmp.result.model import BOOTS, Results
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Planned:
         """Return how many boots there are still to do."""
         saved = latest(self.found(), self.kernel, results)
         return max(0, self.boots - (saved.boots() if saved else 0))
+
+    def enough(self, results: Path) -> "Planned":
+        """Return the line with as many boots as it takes: more where the saved ones differ."""
+        saved = latest(self.found(), self.kernel, results)
+        differ = saved and any(row.differ for _, _, row in measured(self.found(), saved))
+        return replace(self, boots=max(BOOTS, self.boots)) if differ else self
 
 
 def latest(experiment: Experiment, kernel: str, results: Path) -> Results | None:
@@ -70,6 +77,7 @@ def read(path: Path | None = None) -> list[Planned]:
 
 def told(plan: list[Planned], results: Path) -> str:
     """Return what is left of a plan, a line for each of its lines, and the hours in all."""
+    plan = [row.enough(results) for row in plan]
     lines = [f"{'experiment':<21}{'kernel':<12}{'boots':>6}{'left':>6}{'minutes':>9}"]
     boots = minutes = 0
     for row in plan:

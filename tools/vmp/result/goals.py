@@ -19,6 +19,7 @@ CHANGED = "a change, none was published"
 NOISY = "too noisy to tell"
 FEW = "too few slices to tell"
 UNSURE = "not sure among its figures"
+DIFFER = "boots differ"
 CANNOT = "can't be seen here"
 OURS_ALONE = "no figure was published"
 MISSING = "no figure here"
@@ -27,7 +28,10 @@ WORSE = "worse"
 NO_WORSE = "not worse"
 NOT_KNOWN = "not known to be no worse"
 
-UNSURE_RULE = f"*{UNSURE}*: an interval without 0, but a p that is not below {SIGNIFICANT}."
+UNSURE_RULE = (
+    f"*{UNSURE}*: an interval without 0, but a p that is not below {SIGNIFICANT}. *{DIFFER}*: "
+    "the intervals of fewer than five do not overlap, and it takes five to tell."
+)
 RULE = (
     f"*{REPRODUCED}*: a change in the published direction, with a p below {SIGNIFICANT}, of at "
     f"least half the published percentage. *{DIRECTION}*: such a change, but a smaller one, or "
@@ -52,6 +56,8 @@ def rule(published: list[float | str]) -> str:
 
 def untold(row: Row, open_word: str) -> str:
     """Return the verdict on a figure whose change is not sure; `open_word` if 0 is inside."""
+    if row.differ:
+        return DIFFER
     if row.direction() == 0 and row.ends:
         return open_word
     return FEW if row.undecidable() else UNSURE if row.direction() else open_word

@@ -22,14 +22,17 @@ from vmp.result.metrics import (
 from vmp.result.significance import (
     SIGNIFICANT,
     Effect,
+    apart,
     by_ranks,
     by_t,
     holm,
     least_p,
+    of_few,
 )
 
 SLICES = 60  # of a run, if nothing else is asked for
 ENOUGH = 6  # pairs or periods, to tell anything
+BOOTS = 5  # enough of them for an interval over boots; with fewer it is mostly of each one's pairs
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ class Slice:
 class Row:
     """One figure of a run: its value over all slices of A and of B, and what B does to it.
 
-    `effect` is over `pairs`: neighbouring slices, periods of twins, or boots, None without any.
+    `effect` is over `pairs`: neighbouring slices or periods of twins, in each of a few boots, or
+    boots; None without any.
     Only a primary figure, one that was asked for before the run, is judged: by p corrected for the
     number of these. Any other is exploratory, and has its interval alone.
     """
@@ -82,6 +86,7 @@ class Row:
     tests: int = 1  # so many primary figures are judged together
     p_corrected: float | None = None
     boots: tuple[float, ...] = ()  # the change in each, in percent, if there are several
+    differ: bool = False  # boots, so few that each is judged by its pairs, do by their intervals
 
     @property
     def delta(self) -> float | None:
@@ -351,12 +356,14 @@ class Boot:
     """The slices of A and of B of one run.
 
     The n-th of both are neighbours, and so in the same phase of the workload. Of twins they are of
-    the same time, and `places` has 1 where A was in the first of the two cgroups, else -1.
+    the same time, and `places` has 1 where A was in the first of the two cgroups, else -1. They
+    are none where A is another run.
     """
 
     a: list[Values]
     b: list[Values]
     places: tuple[int, ...] = ()
+    neighbours: bool = True
 
     def contrasts(self, metric: Metric | StallTime) -> dict[int, float]:
         """Return the logarithm of B's ratio to A in each pair that has the figure, by number."""
@@ -394,15 +401,25 @@ def contrast(metric: Metric | StallTime, a: list[Values], b: list[Values]) -> fl
 
 
 def compare(metric: Metric | StallTime, boots: Sequence[Boot], tested: bool = True) -> Row:
-    """Return the row of one figure: one boot is judged by its pairs, several by one value each."""
+    """Return the row of one figure: a few boots are judged by pairs, more by a value of each."""
     a, b = ([piece for boot in boots for piece in getattr(boot, side)] for side in "ab")
     row = Row(metric.key, metric.label, metric.value(a), metric.value(b))
-    if len(boots) == 1:
-        effect, pairs = boots[0].effect(metric, tested)
-        return replace(row, effect=effect, pairs=pairs)
     each = [found for boot in boots if (found := boot.whole(metric)) is not None]
-    effect = by_t(each) if each else None
-    return replace(row, effect=effect, pairs=len(each), boots=tuple(map(in_percent, each)))
+    if len(boots) > 1:
+        row = replace(row, boots=tuple(map(in_percent, each)))
+    few = len(boots) < BOOTS
+    if few and len(boots) > 1:
+        # Of a rare event, as OOM kills are, half a count is too much for a slice.
+        rare = any(metric.value([piece]) == 0 for piece in (*a, *b))
+        few = not rare and all(boot.neighbours for boot in boots)
+    if not few:
+        return replace(row, effect=by_t(each) if each else None, pairs=len(each))
+    judged = [boot.effect(metric, tested) for boot in boots]
+    effects = [effect for effect, _ in judged if effect]
+    if not effects:
+        return row
+    pairs = min(pairs for effect, pairs in judged if effect)
+    return replace(row, effect=of_few(effects), pairs=pairs, differ=apart(effects))
 
 
 def asked(

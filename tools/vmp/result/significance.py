@@ -159,6 +159,38 @@ def by_t(contrasts: Sequence[float], sides: Sequence[int] = ()) -> Effect:
     return from_error(shift, math.sqrt(rest / freedom * weight / count), freedom)
 
 
+def apart(effects: Sequence[Effect]) -> bool:
+    """Tell if the intervals of some boots do not all overlap, as far as they have some."""
+    lows, highs = ends(effects)
+    return bool(lows) and max(lows) > min(highs)
+
+
+def ends(effects: Sequence[Effect]) -> tuple[list[float], list[float]]:
+    """Return the lower ends of the intervals of some effects, and the upper ones."""
+    lows = [effect.low for effect in effects if effect.low is not None]
+    return lows, [effect.high for effect in effects if effect.high is not None]
+
+
+def of_few(effects: Sequence[Effect]) -> Effect:
+    """Return what one boot tells, or a few, which are too few for a t test over boots.
+
+    The interval is from the lowest end of theirs to the highest, and p is the largest of theirs:
+    so each of them has to show what counts as a change (an intersection-union test). Where they
+    differ in its direction, or by more than their intervals, nothing counts. It is 95 % or more
+    as long as boots differ by no more than twice the standard error of one: test_simulation.py.
+    """
+    if len(effects) == 1:
+        return effects[0]
+    shift = statistics.fmean(effect.shift for effect in effects)
+    lows, highs = ends(effects)
+    if len(lows) < len(effects):
+        return Effect(shift, None, None, None, 1.0)
+    least = 1.0 if apart(effects) else max(effect.least for effect in effects)
+    agree = len({effect.shift > 0 for effect in effects}) == 1 and least < 1
+    p = max(1.0 if effect.p is None else effect.p for effect in effects) if agree else 1.0
+    return Effect(shift, min(lows), max(highs), p, least)
+
+
 def t_p(t: float, freedom: int) -> float:
     """Return the two-sided p of Student's t, with so many degrees of freedom, from 1 on.
 
