@@ -3,7 +3,8 @@
  * Threads of one process that write to pages of its memory at random, for ever. All of it is
  * written to once before they start: the first write to a page that was only read would copy the
  * zero page, and flush TLBs for that. One thread does that, for which no other CPU is interrupted.
- * The progress file is there from then on, and has the writes so far.
+ * Nor do they write before all are there: what starts the others would hardly get a turn beside
+ * them. The progress file is there from then on, and has the writes so far.
  *
  * A parent does nothing but watch: where the OOM killer takes the process, it starts another, as
  * a load of several processes goes on, too.
@@ -37,6 +38,7 @@ static struct shared {
 static size_t nr_threads = 8, nr_pages = 128UL << 20 >> 12;
 static const char *progress;
 static char *memory;
+static pthread_barrier_t ready;
 
 static const char usage[] =
 "usage: threads [--threads N] [--size MIB] [--progress FILE]\n"
@@ -86,6 +88,7 @@ static void *write_pages(void *data)
 	struct writer *writer = data;
 	uint64_t state = writer - shared->writers + 1;
 
+	pthread_barrier_wait(&ready);
 	for (;;) {
 		write_page(next_random(&state) % nr_pages, state);
 		__atomic_store_n(&writer->writes, writer->writes + 1, __ATOMIC_RELAXED);
@@ -116,11 +119,15 @@ static __attribute__((noreturn)) void fill_and_write(void)
 	madvise(memory, nr_pages * PAGE, MADV_NOHUGEPAGE);
 	for (i = 0; i < nr_pages; i++)
 		write_page(i, i + 1);
+	errno = pthread_barrier_init(&ready, NULL, nr_threads + 1);
+	if (errno)
+		die("pthread_barrier_init");
 	for (i = 0; i < nr_threads; i++) {
 		errno = pthread_create(&thread, NULL, write_pages, &shared->writers[i]);
 		if (errno)
 			die("pthread_create");
 	}
+	pthread_barrier_wait(&ready);
 	__atomic_store_n(&shared->filled, true, __ATOMIC_RELEASE);
 	for (;;)
 		pause();
