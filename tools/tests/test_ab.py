@@ -468,6 +468,36 @@ def test_a_slice_in_which_the_guard_tripped_is_void(
     assert kept.pairs == 9
 
 
+@pytest.mark.parametrize(("reason", "status"), [("cause=wait", 0), ("", 1)])
+def test_a_side_that_a_tripped_guard_refuses_is_set_again(
+    run_ab: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    reason: str,
+    status: int,
+) -> None:
+    """It trips over the first policies of a side; what is refused without it ends the run."""
+    control: Any = vars(command)["Control"](tmp_path)
+    writes, refused = itertools.count(), []
+
+    def write(_side: list[Any]) -> None:
+        if next(writes) == 4:
+            refused.append(reason)
+            raise Failure("unmap=batch was refused")
+
+    monkeypatch.setattr(control, "write", write)
+    monkeypatch.setattr(control, "clear", lambda: refused.pop() if refused else "")
+    assert run_ab(20, Failure("")) == status
+    said = capsys.readouterr().err
+    assert ("unmap=batch was refused" in said, "guard tripped" in said) == (
+        not reason,
+        bool(reason),
+    )
+    kept = file.load_run(tmp_path / "r.json")
+    assert (len(kept.slices), any(piece.void for piece in kept.slices)) == (4 if status else 20, 0)
+
+
 def test_a_slice_in_which_the_count_of_operations_fell_is_void(
     run_ab: Callable[..., int],
     tmp_path: Path,

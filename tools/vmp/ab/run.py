@@ -232,16 +232,25 @@ class Run:
             say(f"{name} fell by {-piece.counters[name]:g} in a slice, which is void")
         return replace(piece, void=True) if self.had_tripped(control) or fallen else piece
 
+    def put(self, control: Control, side: list[Assignment]) -> None:
+        """Set a side; a guard that trips over its first policies refuses the rest: set it again."""
+        self.had_tripped(control)
+        try:
+            control.write(side)
+        except Failure:
+            if not self.had_tripped(control):
+                raise
+            control.write(side)
+
     def switch(self, memcg: Cgroup, side: list[Assignment]) -> None:
         """Put a side in force.
 
         Trace events are switched by patching the kernel in many places, the scheduler among them.
         The workload stands still for it: QEMU's emulation does not always survive that under load.
         """
-        self.had_tripped(self.control)
         patches = any(item.name == TRACE for item in side)
         with memcg.frozen() if patches else nullcontext():
-            self.control.write(side)
+            self.put(self.control, side)
 
     def measure(self, memcg: Cgroup, sides: dict[str, list[Assignment]], result: Result) -> None:
         """Switch and read the counters, slice by slice; the workload goes on all the while.
@@ -269,9 +278,7 @@ class Run:
         order, plan = self.plan.order(), self.plan
         for index in range(0, len(order), 2):
             sides = order[index : index + 2]
-            for twin in twins:
-                self.had_tripped(twin.control)
-            begin(twins, sides)
+            begin(twins, sides, self.put)
             if plan.settle is None:
                 wait(twins, SETTLED, plan.seconds)
             else:

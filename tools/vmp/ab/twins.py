@@ -10,7 +10,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vmp.ab.cgroup import Memcg
@@ -102,14 +102,18 @@ def wait(twins: Sequence[Twin], turnovers: float, most: float) -> list[dict[str,
     ]
 
 
-def begin(twins: Sequence[Twin], sides: str) -> None:
+def begin(
+    twins: Sequence[Twin],
+    sides: str,
+    put: Callable[[Control, list[Assignment]], None] = Control.write,
+) -> None:
     """Put the sides in force, in the order of the cgroups, with nothing dirty in either.
 
     How much is dirty goes up and down with each flush, at its own pace in each cgroup, and what
     refaults goes with it.
     """
     for twin, side in zip(twins, sides, strict=True):
-        twin.control.write(twin.sides[side])
+        put(twin.control, twin.sides[side])
     os.sync()
 
 
