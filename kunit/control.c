@@ -73,8 +73,8 @@ struct profile_case {
 /* Of the points in their order. */
 #define POLICIES(...)	{ __VA_ARGS__ }
 #define STOCK_POLICIES	POLICIES(0, 0, VMP_AGING_CONTINUE, 0, 0, 0, 0)
-#define RECOMMENDED_POLICIES(writeback, unmap, young) \
-	POLICIES(VMP_FLUSH_BATCH, VMP_SCAN_STOCK, VMP_AGING_CONTINUE, writeback, \
+#define RECOMMENDED_POLICIES(unmap, young) \
+	POLICIES(VMP_FLUSH_BATCH, VMP_SCAN_STOCK, VMP_AGING_CONTINUE, VMP_WRITEBACK_STOCK, \
 		 VMP_THROTTLE_MEMCG, unmap, young)
 #define MAX_POLICIES(writeback, unmap, young) \
 	POLICIES(VMP_FLUSH_BATCH, VMP_SCAN_BUDGET, VMP_AGING_CONTINUE, writeback, \
@@ -83,9 +83,9 @@ struct profile_case {
 static const struct profile_case profile_cases[] = {
 	{ "stock", NONE, STOCK_POLICIES },
 	{ "stock", ALL, STOCK_POLICIES },
-	{ "recommended", NONE, RECOMMENDED_POLICIES(1, 1, 1) },
-	{ "recommended", BUDGET, RECOMMENDED_POLICIES(1, 1, 1) },
-	{ "recommended", ALL, RECOMMENDED_POLICIES(0, 0, 0) },
+	{ "recommended", NONE, RECOMMENDED_POLICIES(1, 1) },
+	{ "recommended", BUDGET, RECOMMENDED_POLICIES(1, 1) },
+	{ "recommended", ALL, RECOMMENDED_POLICIES(0, 0) },
 	{ "max", NONE, MAX_POLICIES(1, 1, 1) },
 	{ "max", BUDGET, MAX_POLICIES(1, 1, 1) },
 	{ "max", FEEDBACK, MAX_POLICIES(0, 1, 1) },

@@ -41,12 +41,11 @@ static const unsigned int profiles[NR_PROFILES][VMP_NR_POINTS] = {
 	/*
 	 * With the multi-gen LRU better than stock under some loads of
 	 * docs/results/recommended.md, and rarely worse. With "budget" there are fewer
-	 * waits, but each is longer.
+	 * waits, but each is longer. "feedback" was not shown to add to "memcg".
 	 */
 	[PROFILE_RECOMMENDED] = {
 		[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH,
 		[VMP_POINT_AGING] = VMP_AGING_CONTINUE,
-		[VMP_POINT_WRITEBACK] = VMP_WRITEBACK_FEEDBACK,
 		[VMP_POINT_THROTTLE] = VMP_THROTTLE_MEMCG,
 		[VMP_POINT_UNMAP] = VMP_RMAP_BATCH,
 		[VMP_POINT_YOUNG] = VMP_RMAP_BATCH,

@@ -208,8 +208,8 @@ accept_profile() {
 declare -A max=([flush]=batch [scan]=budget [aging]=continue [writeback]=feedback [throttle]=all
 	[unmap]=batch [young]=batch) stock=([aging]=continue)
 # shellcheck disable=SC2034 # used by name
-declare -A recommended=([flush]=batch [aging]=continue [writeback]=feedback
-	[throttle]=memcg [unmap]=batch [young]=batch)
+declare -A recommended=([flush]=batch [aging]=continue [throttle]=memcg [unmap]=batch
+	[young]=batch)
 accept_profile recommended "stock [recommended] max" recommended
 accept_profile max "stock recommended [max]" max
 accept_profile stock "[stock] recommended max" stock
