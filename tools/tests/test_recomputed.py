@@ -24,6 +24,7 @@ FORMULAS: dict[str, tuple[list[str], list[str], float, float]] = {
     "remote_flushes_per_1000_anon": (["vmstat.nr_tlb_remote_flush"], STOLEN[:1], 1000, 0.5),
     "total_wait_ms_per_1000": (["waits"], STOLEN, 1, 500),
     "oom_kill": (["vmstat.oom_kill"], [], 1, 0.5),
+    "stolen_per_second": (STOLEN, ["seconds"], 1, 0.5),
     "tlb_shootdowns_per_1000": (["irq.TLB"], STOLEN, 1000, 0.5),
     "instructions_per_1000": (["instructions"], STOLEN, 1000, 0.5),
     "instructions_per_operation": (["instructions"], ["progress"], 1000, 0.5),
@@ -168,7 +169,7 @@ QUOTED = [(document, *row) for document in ("README.md", "docs/results/README.md
 
 
 def test_there_are_rows() -> None:
-    assert len(QUOTED) == 20
+    assert len(QUOTED) == 21
 
 
 @pytest.mark.parametrize(("document", "cells", "experiment"), QUOTED,
