@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from vmp.ab.plan import arguments, make_plan
 from vmp.bench import command, plan, registered
-from vmp.bench.experiment import Experiment, Figure, find, names, parse
+from vmp.bench.experiment import PAGES, Experiment, Figure, find, names, parse
 from vmp.bench.measured import counting, look_up, measured
 from vmp.bench.page import render
 from vmp.bench.picture import picture
@@ -734,6 +734,50 @@ def test_the_plan_says_what_is_left(
     assert file.load_results(path).boots() == 5
 
 
+def page_of(directory: Path, name: str, command: str, **changes: Any) -> None:
+    """Save results of two boots for the page of x."""
+    boots = several(1.2, 1.2)
+    found = results(one=boots, two=boots)
+    (directory / "x").mkdir(exist_ok=True)
+    document = file.results_document(replace(found, command=command, **changes))
+    (directory / "x" / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_what_a_page_has_is_not_measured_again(
+    steps: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it was registered, and counts; what is left is of the same release."""
+    x = parse("x", GOOD)
+    monkeypatch.setattr(plan, "PAGES", tmp_path)
+    monkeypatch.setattr(plan, "find", lambda _name: x)
+    monkeypatch.setattr(plan, "check", lambda *_results: None)
+    monkeypatch.setattr(plan, "is_registered", lambda results: results.vm != "old")
+    line = plan.Planned("x", "6.12", 3)
+    for name, words, changes in (
+        ("a", "bench run --kernel 6.12.117 x", {"superseded": "for a reason"}),
+        ("b", "bench run --kernel 6.12.117 x", {"vm": "old"}),
+        ("c", "bench run --kernel 7.3.4 x", {}),
+        ("d", "bench run --kernel 6.12.117:arm64 x", {}),
+        ("e", "bench run --here x", {}),
+    ):
+        page_of(tmp_path, name, words, **changes)
+        assert line.left(saved()) == 3, name
+    page_of(tmp_path, "f", "bench run --kernel 6.12.117 x")
+    assert line.left(saved()) == 1
+    monkeypatch.setattr(plan, "read", lambda: [line])
+    assert command.run_all(namespace(name=[], plan=True, resume=True)) == 0
+    assert steps[0][-2:] == ["--kernel", "6.12.117"]
+    assert file.load_results(saved() / "x/6.12.117.json").boots() == 3
+    assert line.left(saved()) == 0
+
+
+def test_a_release_with_a_line_of_its_own_is_none_of_the_series() -> None:
+    found = replace(results(one=several(1)), command="bench run --kernel 6.12.107 x")
+    x = replace(parse("x", GOOD), kernels=("6.12.107", "6.12"))
+    assert [plan.fits(x, kernel, found) for kernel in ("6.12.107", "6.12")] == [True, False]
+    assert plan.fits(replace(x, kernels=("6.12",)), "6.12", found)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -840,7 +884,7 @@ def test_all_results_are_on_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert old.count("| operations |") == 1
 
 
-MEASURED = sorted({path.parent for path in command.PAGES.glob("*/*.json")
+MEASURED = sorted({path.parent for path in PAGES.glob("*/*.json")
                    if path.parent.name in names()})  # fmt: skip
 
 
@@ -851,12 +895,12 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     experiment = find(directory.name)
     for results in every:
         registered.check(experiment, results)
-    page = command.PAGES / f"{directory.name}.md"
+    page = PAGES / f"{directory.name}.md"
     assert page.read_text() == render(experiment, every)
     if experiment.curve:
         drawn = picture(experiment, experiment.curve, counting(every)[0])
         assert page.with_suffix(".svg").read_text() == drawn
-    assert f"]({page.name})" in (command.PAGES / "README.md").read_text()
+    assert f"]({page.name})" in (PAGES / "README.md").read_text()
 
 
 QUOTE = re.compile(
@@ -873,4 +917,4 @@ def test_quoted_figures_are_those_of_pages(document: str, number: int) -> None:
     quoted = QUOTE.findall((REPO / document).read_text())
     assert len(quoted) == number
     for cells, page in quoted:
-        assert f"| {cells} |" in (command.PAGES / page).read_text(), f"{page} has not: {cells}"
+        assert f"| {cells} |" in (PAGES / page).read_text(), f"{page} has not: {cells}"

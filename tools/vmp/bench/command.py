@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vmp.bench import plan
-from vmp.bench.experiment import DISK, Experiment, find, names
+from vmp.bench.experiment import DISK, PAGES, Experiment, find, names
 from vmp.bench.measured import counting
 from vmp.bench.page import render
 from vmp.bench.registered import check, checkout, registered
@@ -27,7 +27,6 @@ from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
 from vmp.result.model import Result, Results
 
 TOOL = "bench"
-PAGES = REPO / "docs" / "results"
 SLOWER = 4  # a busy machine may take so many times the minutes
 GUEST_DISK = "/dev/vda"
 
@@ -145,9 +144,11 @@ def run_in_guests(
 ) -> Path | None:
     """Run an experiment in so many fresh guests with that kernel, those of `before` included.
 
-    The file has each boot as soon as it is over. Returns its path; None with nothing to do.
+    Of a series it is the release that these had, else the newest. The file has each boot as soon as
+    it is over. Returns its path; None with nothing to do.
     """
-    named = ["--kernel", decide(kernel)]
+    _, colon, architecture = kernel.partition(":")
+    named = ["--kernel", decide(before.kernel() + colon + architecture if before else kernel)]
     step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module", *named], tool=TOOL)
     option = f"--kernel {kernel}" + (f" --boots {boots}" if boots > 1 else "")
     saved = None
@@ -320,7 +321,7 @@ def arguments(parser: Parser) -> None:
     add_kernel(add.add_argument, ", for the guest")
     add.add_argument("--boots", metavar="N", type=int, help="in so many fresh guests (1)")
     add.add_argument("--plan", action="store_true", help="run what `plan` lists")
-    add.add_argument("--resume", action="store_true", help="keep the boots that are saved, go on")
+    add.add_argument("--resume", action="store_true", help="keep the boots that there are, go on")
     add.add_argument(
         "--here", action="store_true", help="on this machine, at the published size; no guest"
     )

@@ -8,12 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from vmp.common import Failure, Usage, sources
+from vmp.common import REPO, Failure, Usage, sources
 from vmp.result.goals import NOT_UP
 from vmp.result.model import SLICES, slices_needed
 
 SUFFIX = ".toml"
 PLAN = "plan"  # a file beside the experiments that is none
+PAGES = REPO / "docs" / "results"
 DISK = "{disk}"  # in a command: where there is a blank disk
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is to be measured for the pages, how often, and what of it is left; from plan.toml."""
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
-from vmp.bench.experiment import PLAN, Experiment, directory, find, made
+from vmp.bench.experiment import PAGES, PLAN, Experiment, directory, find, made
 from vmp.bench.measured import measured
-from vmp.bench.registered import check
+from vmp.bench.registered import check, is_registered
 from vmp.common import Failure, Usage
 from vmp.result.file import load_results
 from vmp.result.model import BOOTS, Results
@@ -39,22 +39,36 @@ class Planned:
 
 
 def latest(experiment: Experiment, kernel: str, results: Path) -> Results | None:
-    """Return the last results of all runs of an experiment in guests with a kernel, None if none.
+    """Return what counts of all runs of an experiment in guests with a kernel, None if nothing.
 
-    `kernel` is what was asked for, a series or a release. Raises Failure for results from before
-    the experiment's figures were chosen.
+    It is in `results`, or on the experiment's page if it was registered before: of the newest
+    release, and with most boots. `kernel` is what was asked for, a series or a release. Raises
+    Failure for results from before the experiment's figures were chosen.
     """
-    paths = sorted(
-        (results / experiment.name).glob("*.json"), key=lambda path: path.stat().st_mtime
-    )
-    every = [found for path in paths if not (found := load_results(path)).superseded]
-    fitting = [saved for saved in every
-               if ("--kernel", kernel) in pairwise(saved.command.split())
-               and saved.runs.keys() == experiment.runs.keys()]  # fmt: skip
+    places = (results / experiment.name, PAGES / experiment.name)
+    every = [(place, load_results(path)) for place in places for path in place.glob("*.json")]
+    fitting = [saved for place, saved in every
+               if not saved.superseded and saved.runs.keys() == experiment.runs.keys()
+               and fits(experiment, kernel, saved)
+               and (place == places[0] or is_registered(saved))]  # fmt: skip
     if not fitting:
         return None
-    check(experiment, fitting[-1])
-    return fitting[-1]
+    found = max(fitting, key=lambda saved: (release(saved), saved.boots()))
+    check(experiment, found)
+    return found
+
+
+def fits(experiment: Experiment, kernel: str, saved: Results) -> bool:
+    """Tell if some results were made with a kernel: of a series, with any that has no own line."""
+    words = saved.command.split()
+    asked = words[words.index("--kernel") + 1] if "--kernel" in words else ""
+    in_series = re.fullmatch(rf"{re.escape(kernel)}\.\d+", asked)
+    return asked == kernel or (bool(in_series) and asked not in experiment.kernels)
+
+
+def release(saved: Results) -> tuple[int, ...]:
+    """Return the numbers of the release that results are of."""
+    return tuple(map(int, re.findall(r"\d+", saved.kernel())))
 
 
 def read(path: Path | None = None) -> list[Planned]:

@@ -50,6 +50,11 @@ def registered(experiment: Experiment, here: bool) -> str | None:
     return found
 
 
+def is_registered(results: Results) -> bool:
+    """Tell if all boots say at which commit they were made."""
+    return all(COMMIT in run.environment for run in results.every())
+
+
 def check(experiment: Experiment, results: Results) -> None:
     """Raise Failure for results that are older than the figures that they are judged by.
 
