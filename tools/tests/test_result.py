@@ -616,6 +616,10 @@ def test_of_a_few_boots_each_has_to_show_it() -> None:
     assert both.ends == pytest.approx((low.ends[0], high.ends[1]))
     assert (both.pairs, both.p, both.direction(), both.differ) == (6, 2**-5, -1, False)
     assert both.shift == pytest.approx(100 * (math.sqrt(0.5 * 0.6) - 1), abs=0.4)
+    weak = Boot([{"x": 1e6}] * 6, [{"x": 1e6 * each} for each in (0.9, 0.8, 0.7, 0.6, 0.5, 1.01)])
+    less = replace(compare(X, [*boots(0.7), weak]), primary=True)
+    assert (less.differ, less.p) == (False, replace(compare(X, [weak]), primary=True).p)
+    assert less.p == 2**-4
     against = replace(compare(X, boots(0.95, 1.05)), primary=True)
     assert (against.p, against.direction(), against.differ) == (1, 0, False)
 
