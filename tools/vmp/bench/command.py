@@ -226,8 +226,10 @@ def check_run(args: argparse.Namespace) -> None:
 def wanted(args: argparse.Namespace) -> list[tuple[Experiment, str | None, int]]:
     """Return what is to be run: experiments, kernels, None for this machine, and boots."""
     if args.plan:
-        needed = [row.enough(args.directory) if args.resume else row for row in plan.read()]
-        return [(row.found(), row.kernel, row.boots) for row in needed]
+        rows = plan.read()
+        if args.resume:
+            rows = [row.enough(row.saved(args.directory)) for row in rows]
+        return [(row.found(), row.kernel, row.boots) for row in rows]
     every = [find(name) for name in args.name or names()]
     if args.run_name:
         every = [every[0].only(args.run_name)]

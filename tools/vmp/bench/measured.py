@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the runs of an experiment found of its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vmp.bench.experiment import Experiment, Figure
 from vmp.result.model import Boot, Result, Results, Row, judge
@@ -23,6 +23,18 @@ def against(boots: Sequence[Result], others: Sequence[Result]) -> list[Boot]:
     return found
 
 
+def judged(primary: list[str], boots: Sequence[Result], others: Sequence[Result] = ()) -> list[Row]:
+    """Return all rows of a run, those `primary` first; see look_up()."""
+    sides = against(boots, others) if others else [result.boot() for result in boots]
+    return [row for rows in judge(sides, primary).values() for row in rows]
+
+
+def pick(figure: Figure, rows: Iterable[Row]) -> Row:
+    """Return the row of a figure; one that has no values if there is none."""
+    keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
+    return next((row for row in rows if row.key in keys), Row(figure.row, "", None, None))
+
+
 def look_up(
     figure: Figure, primary: list[str], boots: Sequence[Result], others: Sequence[Result] = ()
 ) -> Row:
@@ -30,19 +42,20 @@ def look_up(
 
     Of `others`, the boots of another run, all slices are A, and ours are B.
     """
-    keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
-    sides = against(boots, others) if others else [result.boot() for result in boots]
-    every = (row for rows in judge(sides, primary).values() for row in rows)
-    return next((row for row in every if row.key in keys), Row(figure.row, "", None, None))
+    return pick(figure, judged(primary, boots, others))
 
 
 def measured(experiment: Experiment, results: Results) -> list[tuple[Figure, str, Row]]:
     """Return what was measured of each figure, run by run."""
     runs, found = results.runs, []
+    rows: dict[tuple[str, str], list[Row]] = {}  # of a run, and of the one that it is compared with
     for figure in experiment.figures:
         for name in figure.runs or experiment.runs:
             if {name, figure.against} - {""} <= runs.keys() and name != figure.against:
-                other = runs[figure.against] if figure.against else ()
-                primary = experiment.primary(name, results.here, figure.against)
-                found.append((figure, name, look_up(figure, primary, runs[name], other)))
+                which = name, figure.against
+                if which not in rows:
+                    other = runs[figure.against] if figure.against else ()
+                    primary = experiment.primary(name, results.here, figure.against)
+                    rows[which] = judged(primary, runs[name], other)
+                found.append((figure, name, pick(figure, rows[which])))
     return found

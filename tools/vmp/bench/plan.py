@@ -28,12 +28,18 @@ class Planned:
 
     def left(self, results: Path) -> int:
         """Return how many boots there are still to do."""
-        saved = latest(self.found(), self.kernel, results)
+        return self.missing(self.saved(results))
+
+    def saved(self, results: Path) -> Results | None:
+        """Return what there is of it, None if nothing."""
+        return latest(self.found(), self.kernel, results)
+
+    def missing(self, saved: Results | None) -> int:
+        """Return how many boots there are still to do beside the saved ones."""
         return max(0, self.boots - (saved.boots() if saved else 0))
 
-    def enough(self, results: Path) -> "Planned":
+    def enough(self, saved: Results | None) -> "Planned":
         """Return the line with as many boots as it takes: more where the saved ones differ."""
-        saved = latest(self.found(), self.kernel, results)
         differ = saved and any(row.differ for _, _, row in measured(self.found(), saved))
         return replace(self, boots=max(BOOTS, self.boots)) if differ else self
 
@@ -91,11 +97,12 @@ def read(path: Path | None = None) -> list[Planned]:
 
 def told(plan: list[Planned], results: Path) -> str:
     """Return what is left of a plan, a line for each of its lines, and the hours in all."""
-    plan = [row.enough(results) for row in plan]
     lines = [f"{'experiment':<21}{'kernel':<12}{'boots':>6}{'left':>6}{'minutes':>9}"]
     boots = minutes = 0
-    for row in plan:
-        left = row.left(results)
+    for planned in plan:
+        saved = planned.saved(results)
+        row = planned.enough(saved)
+        left = row.missing(saved)
         each = row.found().minutes
         boots, minutes = boots + left, minutes + left * each
         lines.append(f"{row.experiment:<21}{row.kernel:<12}{row.boots:>6}{left:>6}{left * each:>9}")

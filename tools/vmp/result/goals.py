@@ -28,7 +28,7 @@ WORSE = "worse"
 NO_WORSE = "not worse"
 NOT_KNOWN = "not known to be no worse"
 
-UNSURE_RULE = (
+UNTOLD_RULE = (
     f"*{UNSURE}*: an interval without 0, but a p that is not below {SIGNIFICANT}. *{DIFFER}*: "
     "the intervals of fewer than five do not overlap, and it takes five to tell."
 )
@@ -51,7 +51,7 @@ RISE_RULE = (
 def rule(published: list[float | str]) -> str:
     """Return in words how figures are judged, of which that was published."""
     kinds = {each == NOT_UP for each in published}
-    return " ".join([RULE] * (False in kinds) + [RISE_RULE] * (True in kinds) + [UNSURE_RULE])
+    return " ".join([RULE] * (False in kinds) + [RISE_RULE] * (True in kinds) + [UNTOLD_RULE])
 
 
 def untold(row: Row, open_word: str) -> str:

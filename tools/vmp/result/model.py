@@ -400,20 +400,28 @@ def contrast(metric: Metric | StallTime, a: list[Values], b: list[Values]) -> fl
     return math.log((after + half) / (before + half))
 
 
+def by_pairs(metric: Metric | StallTime, boots: Sequence[Boot]) -> bool:
+    """Tell if several boots are judged by their own pairs: a few are, where a slice is a unit.
+
+    It is none of a rare event, as OOM kills are: there half a count is too much for a slice.
+    """
+    pieces = (piece for boot in boots for piece in (*boot.a, *boot.b))
+    return (
+        len(boots) < BOOTS
+        and all(boot.neighbours for boot in boots)
+        and all(metric.value([piece]) != 0 for piece in pieces)
+    )
+
+
 def compare(metric: Metric | StallTime, boots: Sequence[Boot], tested: bool = True) -> Row:
     """Return the row of one figure: a few boots are judged by pairs, more by a value of each."""
     a, b = ([piece for boot in boots for piece in getattr(boot, side)] for side in "ab")
     row = Row(metric.key, metric.label, metric.value(a), metric.value(b))
-    each = [found for boot in boots if (found := boot.whole(metric)) is not None]
     if len(boots) > 1:
+        each = [found for boot in boots if (found := boot.whole(metric)) is not None]
         row = replace(row, boots=tuple(map(in_percent, each)))
-    few = len(boots) < BOOTS
-    if few and len(boots) > 1:
-        # Of a rare event, as OOM kills are, half a count is too much for a slice.
-        rare = any(metric.value([piece]) == 0 for piece in (*a, *b))
-        few = not rare and all(boot.neighbours for boot in boots)
-    if not few:
-        return replace(row, effect=by_t(each) if each else None, pairs=len(each))
+        if not by_pairs(metric, boots):
+            return replace(row, effect=by_t(each) if each else None, pairs=len(each))
     judged = [boot.effect(metric, tested) for boot in boots]
     effects = [effect for effect, _ in judged if effect]
     if not effects:
