@@ -629,6 +629,13 @@ def test_a_figure_of_other_runs_or_that_can_not_be_seen_has_no_slope() -> None:
     )
 
 
+def test_a_figure_of_some_runs_has_the_slope_of_these() -> None:
+    of_two = CURVE.replace("published = 20", 'published = 20\nruns = ["two"]')
+    both = results(one=report([100] * 6, [80.0] * 6), two=report([400] * 6, [80.0] * 6))
+    page = render(parse("x", of_two), [both])
+    assert "\n| operations, 6.12.117, A | - | 400 | - | - | 1 |" in page
+
+
 @pytest.mark.parametrize("wrong", ["three = 8", "two = 0"])
 def test_a_bad_curve(wrong: str) -> None:
     with pytest.raises(

@@ -23,7 +23,8 @@ ALWAYS = {
 }
 FILES = {"memcg.current", "memcg.oom_kill"}  # of files of their own
 X86 = "x86_64"
-PRESSURE = {"memcg.some_usec", "memcg.full_usec"}  # a table without them has no such rows
+# A table without them has no such rows.
+OPTIONAL = {"memcg.some_usec", "memcg.full_usec", "folios.split_deferred"}
 MACHINE = {f"vmstat.{name}" for name in VMSTAT} | {f"irq.{name}" for name in IRQ}
 ALL = MACHINE | set(OBSERVED) | {f"memcg.{name}" for name in MEMCG}
 
@@ -34,7 +35,7 @@ def test_each_counter_of_a_row_has_a_need_or_is_always_there() -> None:
     needed = {name for need in NEEDS for name in need.counters}
     always = {f"vmstat.{name}" for name in ALWAYS} | {f"cpu.{name}" for name in CPU} | FILES
     rest = used - needed - always - {f"memcg.{name}" for name in MEMCG} - {"seconds", "progress"}
-    rest -= PRESSURE
+    rest -= OPTIONAL
     assert {name for name in rest if not name.startswith("stats.flush.")} == set()
     assert needed <= ALL
     assert {need.source for need in NEEDS} <= used

@@ -198,19 +198,24 @@ def test_threads_end_with_the_one_that_watches(
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("program", "options", "why"),
     [
-        ("--size 0", "from 1 to"),
-        ("--threads 2x", "from 1 to"),
-        ("--bogus", "--bogus"),
-        ("more", "'more'"),
-        ("--size 1 --progress /nonesuch/file", "No such file"),
+        ("threads", "--size 0", "from 1 to"),
+        ("threads", "--threads 2x", "from 1 to"),
+        ("threads", "--bogus", "--bogus"),
+        ("threads", "more", "'more'"),
+        ("threads", "--size 1 --progress /nonesuch/file", "No such file"),
+        ("writes", "--size 0", "from 1 to"),
+        ("writes", "--size 1", "--progress is missing"),
+        ("writes", "--progress /nonesuch/file", "No such file"),
+        ("writes", "--progress x more", "'more'"),
     ],
 )
-def test_wrong_options_of_threads_are_told_in_one_sentence(
-    threads: Path, options: str, why: str
+def test_wrong_options_of_others_are_told_in_one_sentence(
+    programs: Path, program: str, options: str, why: str
 ) -> None:
-    done = subprocess.run([threads, *options.split()], capture_output=True, text=True, check=False)
+    words = [programs / program, *options.split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert why in done.stderr
     assert done.stderr.count("\n") == 1

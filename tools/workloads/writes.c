@@ -3,21 +3,51 @@
  * Writes a small file in memory, 1 KiB at a time, over and over. Each write marks its folio
  * as accessed. The progress file has the writes done so far.
  */
+#include "common.h"
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <getopt.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define BLOCK	1024
-#define SIZE	(64 * BLOCK)
 #define REPORT	500
 
-static void die(const char *what)
+static size_t size = 64 * BLOCK;
+static const char *count_in;
+
+static const char usage[] =
+"usage: writes [--size KIB] --progress FILE\n"
+"Write KIB of a file in memory, 64 unless given, 1 KiB at a time, again and again\n"
+"until killed. FILE has the writes so far.\n";
+
+static void parse_options(int argc, char **argv)
 {
-	perror(what);
-	exit(1);
+	static const struct option options[] = {
+		{ "size", required_argument, NULL, 's' },
+		{ "progress", required_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option) {
+		case 's':
+			size = parse_number("size", optarg, false, 1, 1UL << 20) * BLOCK;
+			break;
+		case 'p':
+			count_in = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			quit("wrong option '%s': see --help", argv[optind - 1]);
+		}
+	if (optind < argc)
+		quit("unknown argument '%s': see --help", argv[optind]);
+	if (!count_in)
+		quit("--progress is missing: see --help");
 }
 
 int main(int argc, char **argv)
@@ -27,18 +57,15 @@ int main(int argc, char **argv)
 	char text[24];
 	int file, progress, length;
 
-	if (argc != 3 || strcmp(argv[1], "--progress")) {
-		fprintf(stderr, "usage: writes --progress FILE\n");
-		return 2;
-	}
-	progress = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	parse_options(argc, argv);
+	progress = open(count_in, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (progress < 0)
-		die(argv[2]);
+		die(count_in);
 	file = memfd_create("writes", 0);
 	if (file < 0)
 		die("memfd_create");
 	for (done = 0;; done++) {
-		if (pwrite(file, block, BLOCK, done * BLOCK % SIZE) != BLOCK)
+		if (pwrite(file, block, BLOCK, done * BLOCK % size) != BLOCK)
 			die("pwrite");
 		if (done % REPORT)
 			continue;

@@ -25,7 +25,8 @@ def points(
 ) -> dict[str, Points]:
     """Return for each side the number of each run and boot that has the figure, with its value."""
     found: dict[str, Points] = {"A": [], "B": []}
-    for run, at in curve.at.items():
+    for run in [run for run in curve.at if not figure.runs or run in figure.runs]:
+        at = curve.at[run]
         for boot in results.runs.get(run, ()):
             row = look_up(figure, experiment.primary(run, results.here), [boot])
             for side, value in (("A", row.before), ("B", row.after)):

@@ -2,8 +2,9 @@
 """Reading the counters that an A/B run compares.
 
 A snapshot is one flat mapping of `source.name` to a number: `vmstat.*` (/proc/vmstat, whole
-machine), `irq.*` (/proc/interrupts, summed over the CPUs), `memcg.*` (memory.stat, memory.current,
-of memory.events oom_kill, of memory.pressure some_usec and full_usec), `cpu.*` (the memcg's
+machine), `irq.*` (/proc/interrupts, summed over the CPUs), `folios.*` (the kernel's counts of
+large anonymous folios, of all sizes together), `memcg.*` (memory.stat, memory.current, of
+memory.events oom_kill, of memory.pressure some_usec and full_usec), `cpu.*` (the memcg's
 cpu.stat), `stats.POINT.*` (the module) and `progress`; `instructions`, the memcg's, where the
 clocks count these. vmstat.pgpgin is in KiB, for all reads of block devices together.
 """
@@ -32,6 +33,8 @@ MEMCG = (
     "pgfault pgmajfault file_dirty"
 ).split()
 IRQ = ("TLB", "CAL")
+FOLIOS = ("split_deferred",)
+LARGE = Path("/sys/kernel/mm/transparent_hugepage")
 CPU = ("system_usec", "user_usec", "usage_usec")
 READ = "vmscan-policy ab read"  # a mark in the trace
 COMMAND_TIMEOUT = 10  # seconds, for what tells the operations
@@ -71,7 +74,7 @@ def parse_progress(text: str) -> float | None:
 
 def of_machine(name: str) -> bool:
     """Tell a counter of the whole machine from one that a memory cgroup has by itself."""
-    return name.startswith(("vmstat.", "irq.", "function.", "stats.flush.observed_"))
+    return name.startswith(("vmstat.", "irq.", "folios.", "function.", "stats.flush.observed_"))
 
 
 def is_level(name: str) -> bool:
@@ -198,6 +201,14 @@ def parse_pressure(text: str) -> dict[str, int]:
     return {f"{who}_usec": int(total) for who, total in found}
 
 
+def of_folios() -> dict[str, int]:
+    """Return what the kernel counts of large folios, if it does."""
+    found = {name: list(LARGE.glob(f"hugepages-*kB/stats/{name}")) for name in FOLIOS}
+    return {
+        name: sum(int(file.read_text()) for file in files) for name, files in found.items() if files
+    }
+
+
 def of_cgroup(memcg: Path) -> dict[str, dict[str, int]]:
     """Return what a memory cgroup counts by itself, by source."""
     pressure = ""
@@ -242,6 +253,7 @@ class Counters:
         sources = {f"stats.{point}": counts for point, counts in stats.items()} | {
             "vmstat": parse_pairs(vmstat, VMSTAT),
             "irq": parse_interrupts(Path("/proc/interrupts").read_text()),
+            "folios": of_folios(),
             **of_cgroup(self.memcg),
         }
         values: dict[str, float] = {"time": time.monotonic()}
