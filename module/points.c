@@ -65,14 +65,14 @@ static const unsigned int profiles[NR_PROFILES][VMP_NR_POINTS] = {
  * max_folios: a reclaim call of the multi-gen LRU takes 64 folios at most, so a larger number
  * only matters to MADV_PAGEOUT and the classic LRU, whose calls make two groups then; see
  * docs/history/results.md for how sizes compare. batch: MIN_LRU_BATCH, as in the stock loop.
- * floor: by measurement, see docs/results/scan-floor.md. Those of the guard: far beyond what any
- * policy here does, on a busy host, too.
+ * floor: by measurement, see docs/results/scan-floor-sweep.md. Those of the guard: far beyond
+ * what any policy here does, on a busy host, too.
  */
 static const struct vmp_settings defaults = {
 	.max_folios = 64,
 	.span = 1,
 	.batch = 64,
-	.floor = 256,
+	.floor = 32,
 	.dirty_gen = VMP_SECOND_YOUNGEST,
 	.kinds = BIT(VMSCAN_LAZYFREE) | BIT(VMSCAN_ANON) | BIT(VMSCAN_FILE),
 	.unmap_ptes = PTRS_PER_PTE,
