@@ -26,7 +26,7 @@ ROW = re.compile(
 )
 SMALL = 8  # points: the picture is shown at twice its size
 HEIGHT = 175  # units of the SVG, which is 400 wide
-WIDEST = 150  # percent
+WIDEST = 160  # percent
 
 
 @dataclass(frozen=True)

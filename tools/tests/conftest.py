@@ -23,7 +23,7 @@ FILES = {
     "flush/stats": "deferred 100\nbatches 4\nflushes 4\nlargest_batch 31\n",
     "scan/policy": "[stock] budget\n",
     "scan/batch": "64\n",
-    "scan/floor": "256\n",
+    "scan/floor": "32\n",
     "aging/policy": "stop [continue]\n",
     "aging/in_effect": "no: scan/policy is stock\n",
     "unmap/policy": "[stock] batch half\n",
