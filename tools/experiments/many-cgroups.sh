@@ -45,7 +45,7 @@ reader()
 # fill N FILL...: the workload. Making a cgroup takes memory, which is not to be that of the workload's own.
 fill()
 {
-	local n=$1 own i dir
+	local n=$1 own i id
 
 	shift
 	own=$cgroups$(sed -n s/^0:://p /proc/self/cgroup)
@@ -53,11 +53,9 @@ fill()
 	empty
 	mkdir -p $many
 	echo +memory >$many/cgroup.subtree_control
-	for ((i = 0; i < n; i++)); do
-		dir=$many/idle-$i
-		[ ! -d $dir ] || continue
-		mkdir $dir
-		((i >= with_settings)) || stat -c %i $dir >$policies/add
+	seq -f "$many/idle-%.0f" "$n" | xargs mkdir -p
+	seq -f "$many/idle-%.0f" "$((n < with_settings ? n : with_settings))" | xargs stat -c %i | while read -r id; do
+		[ -d $policies/"$id" ] || echo "$id" >$policies/add
 	done
 	for ((i = 0; i < active; i++)); do
 		reader "active-$i" "$@" --file $base/active-$i --size 16
