@@ -20,7 +20,7 @@ from vmp.bench import command, plan, registered
 from vmp.bench.experiment import PAGES, Experiment, Figure, find, names, parse
 from vmp.bench.measured import counting, look_up, measured
 from vmp.bench.page import render
-from vmp.bench.picture import picture
+from vmp.bench.picture import LEGEND, picture
 from vmp.common import REPO, Failure, Parser, Usage
 from vmp.guest.command import options as vm_options
 from vmp.guest.sources import NAMED
@@ -907,6 +907,7 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     if experiment.curve:
         drawn = picture(experiment, experiment.curve, counting(every)[0])
         assert page.with_suffix(".svg").read_text() == drawn
+        assert max(map(len, re.findall(">([^<]*)</text>", drawn))) <= LEGEND, "it is cut off"
     assert f"]({page.name})" in (PAGES / "README.md").read_text()
 
 

@@ -2,6 +2,7 @@
 """The picture of a curve: how figures grow with a number, both on logarithmic scales."""
 
 from statistics import fmean
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
@@ -10,6 +11,8 @@ from vmp.bench.experiment import Curve, Experiment
 from vmp.form import number
 from vmp.report.svg import alone, draw, style
 from vmp.result.model import Results
+
+LEGEND = 56  # characters of a line
 
 
 def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) -> None:
@@ -24,7 +27,7 @@ def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) ->
         columns = sorted({x for x, y in found if y > 0})  # 0 has no logarithm
         means = [fmean(y for x, y in found if x == at) for at in columns]
         policy = settings.a if side == "A" else settings.b
-        axes.plot(columns, means, label=f"{policy}:\n{figure.what}", **style(index))
+        axes.plot(columns, means, label=f"{policy}:\n{fill(figure.what, LEGEND)}", **style(index))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
