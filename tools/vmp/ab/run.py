@@ -33,7 +33,8 @@ from vmp.result.file import append_slice, run_text, write
 from vmp.result.model import Result, Slice, asked, difference
 
 DEFAULT_SYSTEM = "ext4"
-RECLAIM_TIMEOUT = 120  # seconds for the workload to begin, and then to reach its limit
+BEGIN_TIMEOUT = 600  # seconds for the workload to lay out its files, or fill its memory
+RECLAIM_TIMEOUT = 120  # and then to reach its limit
 OBSERVE = "flush.observe"
 
 
@@ -161,12 +162,12 @@ class Run:
 
     def wait_for_operations(self, memcg: Cgroup, progress: Progress | None) -> None:
         """Wait until a workload that counts has begun to: before that it lays out its files."""
-        deadline = time.monotonic() + RECLAIM_TIMEOUT
+        deadline = time.monotonic() + BEGIN_TIMEOUT
         while progress and not progress.peek():
             memcg.require_alive()
             if time.monotonic() > deadline:
                 progress.read()
-                raise Failure(f"the workload counted no operation in {RECLAIM_TIMEOUT} s")
+                raise Failure(f"the workload counted no operation in {BEGIN_TIMEOUT} s")
             time.sleep(0.2)
 
     def wait_for_reclaim(self, memcg: Cgroup, progress: Progress | None) -> None:
