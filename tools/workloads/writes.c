@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Writes a small file in memory, 1 KiB at a time, over and over. Each write marks its folio
- * as accessed. The progress file has the writes done so far.
+ * as accessed. After the first round its folios are on the LRU, and not in a batch of those that
+ * come to it, where a mark would be another case. The progress file has the writes done so far.
  */
 #include "common.h"
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 
 #define BLOCK	1024
 #define REPORT	500
+#define OTHERS	(1UL << 20)	/* bytes, of far more pages than a batch of a CPU has */
 
 static size_t size = 64 * BLOCK;
 static const char *count_in;
@@ -50,6 +52,17 @@ static void parse_options(int argc, char **argv)
 		quit("--progress is missing: see --help");
 }
 
+static void fill_batches(void)
+{
+	char *others = mmap(NULL, OTHERS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (others == MAP_FAILED)
+		die("mmap");
+	madvise(others, OTHERS, MADV_NOHUGEPAGE);
+	memset(others, 1, OTHERS);
+	munmap(others, OTHERS);
+}
+
 int main(int argc, char **argv)
 {
 	static const char block[BLOCK];
@@ -67,6 +80,8 @@ int main(int argc, char **argv)
 	for (done = 0;; done++) {
 		if (pwrite(file, block, BLOCK, done * BLOCK % size) != BLOCK)
 			die("pwrite");
+		if (done * BLOCK == size - BLOCK)
+			fill_batches();
 		if (done % REPORT)
 			continue;
 		length = snprintf(text, sizeof(text), "%lu\n", done);
