@@ -214,7 +214,7 @@ def test_threads_end_with_the_one_that_watches(
 def test_wrong_options_of_others_are_told_in_one_sentence(
     programs: Path, program: str, options: str, why: str
 ) -> None:
-    words = [programs / program, *options.split()]
+    words: list[str | Path] = [programs / program, *options.split()]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert why in done.stderr
