@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure as Drawing
 from vmp.ab.plan import arguments, make_plan
 from vmp.bench import command, plan, registered
 from vmp.bench.experiment import PAGES, Experiment, Figure, find, names, parse
 from vmp.bench.measured import counting, look_up, measured
 from vmp.bench.page import render
-from vmp.bench.picture import LEGEND, picture
+from vmp.bench.picture import LEGEND, paint, picture
 from vmp.common import REPO, Failure, Parser, Usage
 from vmp.guest.command import options as vm_options
 from vmp.guest.sources import NAMED
@@ -634,6 +635,17 @@ def test_a_figure_of_some_runs_has_the_slope_of_these() -> None:
     both = results(one=report([100] * 6, [80.0] * 6), two=report([400] * 6, [80.0] * 6))
     page = render(parse("x", of_two), [both])
     assert "\n| operations, 6.12.117, A | - | 400 | - | - | 1 |" in page
+
+
+def test_what_hardly_grows_looks_flat() -> None:
+    both = results(one=report([100] * 6, [100.0] * 6), two=report([101] * 6, [102.0] * 6))
+    experiment = parse("x", CURVE)
+    assert experiment.curve
+    axes = Drawing().subplots()
+    paint(axes, experiment, experiment.curve, both)
+    low, high = axes.get_ylim()
+    assert low < 100 / 3
+    assert high > 102 * 3
 
 
 @pytest.mark.parametrize("wrong", ["three = 8", "two = 0"])

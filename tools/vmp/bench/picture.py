@@ -5,7 +5,7 @@ from statistics import fmean
 from textwrap import fill
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from vmp.bench.curve import points, shown
 from vmp.bench.experiment import Curve, Experiment
 from vmp.form import number
@@ -13,6 +13,9 @@ from vmp.report.svg import alone, draw, style
 from vmp.result.model import Results
 
 LEGEND = 56  # characters of a line
+HEIGHT = (
+    10  # times, at least, from the lowest value to the highest: chance is not to look like growth
+)
 
 
 def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) -> None:
@@ -30,7 +33,11 @@ def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) ->
         axes.plot(columns, means, label=f"{policy}:\n{fill(figure.what, LEGEND)}", **style(index))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    room = max(1, (HEIGHT * low / high) ** 0.5)
+    axes.set_ylim(low / room, high * room)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     ticks = sorted(set(curve.at.values()))
     axes.set_xticks(ticks, [number(x) for x in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
