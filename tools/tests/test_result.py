@@ -132,6 +132,19 @@ def test_of_a_gauge_the_mean_counts() -> None:
     assert counters.delta({"time": 1, isolated: 64}, {"time": 2, isolated: 32})[isolated] == 48
 
 
+def test_large_folios_are_counted_in_all_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counters, "LARGE", tmp_path)
+    assert counters.of_folios() == {}
+    for size, count in ((64, 3), (2048, 4)):
+        stats = tmp_path / f"hugepages-{size}kB" / "stats"
+        stats.mkdir(parents=True)
+        (stats / "split_deferred").write_text(f"{count}\n")
+    assert counters.of_folios() == {"split_deferred": 7}
+    assert counters.of_machine("folios.split_deferred")
+
+
 def test_per_1000_stolen_weighs_slices_by_their_pages() -> None:
     metric = metrics.metric("flushes_per_1000", "flushes", "x / stolen", 1000)
     slices = [
