@@ -13,9 +13,7 @@ from vmp.report.svg import alone, draw, style
 from vmp.result.model import Results
 
 LEGEND = 56  # characters of a line
-HEIGHT = (
-    10  # times, at least, from the lowest value to the highest: chance is not to look like growth
-)
+HEIGHT = 10  # times from the lowest value to the highest, at least: chance is no growth
 
 
 def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) -> None:
