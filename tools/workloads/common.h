@@ -4,6 +4,7 @@
 #define WORKLOADS_COMMON_H
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,25 @@ void quit(const char *format, ...)
 }
 
 #define die(what) quit("%s: %s", what, strerror(errno))
+
+static inline __attribute__((noreturn)) void help(const char *usage)
+{
+	fputs(usage, stdout);
+	exit(0);
+}
+
+/* What getopt_long() has just returned '?' for. */
+static inline __attribute__((noreturn)) void wrong_option(char **argv)
+{
+	quit("wrong option '%s': see --help", argv[optind - 1]);
+}
+
+/* All is options: nothing may come after them. */
+static inline void end_options(int argc, char **argv)
+{
+	if (optind < argc)
+		quit("unknown argument '%s': see --help", argv[optind]);
+}
 
 /* A number from min to max; with units, K, M or G may follow it. */
 static inline size_t parse_number(const char *option, const char *text, bool units,

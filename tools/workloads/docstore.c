@@ -20,7 +20,6 @@
  */
 #include "common.h"
 #include <fcntl.h>
-#include <getopt.h>
 #include <math.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -194,14 +193,12 @@ static void parse_options(int argc, char **argv)
 			conf.seed = parse_number(name, optarg, false, 1, 1000000);
 			break;
 		case 'h':
-			fputs(usage, stdout);
-			exit(0);
+			help(usage);
 		default:
-			quit("wrong option '%s': see --help", argv[optind - 1]);
+			wrong_option(argv);
 		}
 	}
-	if (optind < argc)
-		quit("unknown argument '%s': see --help", argv[optind]);
+	end_options(argc, argv);
 	if (!conf.directory)
 		quit("give the directory for its files with --directory: see --help");
 }

@@ -9,7 +9,6 @@
  */
 #include "common.h"
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -127,14 +126,12 @@ static void parse_options(int argc, char **argv)
 			conf.progress = optarg;
 			break;
 		case HELP:
-			fputs(usage, stdout);
-			exit(0);
+			help(usage);
 		default:
-			quit("wrong option '%s': see --help", argv[optind - 1]);
+			wrong_option(argv);
 		}
 	}
-	if (optind < argc)
-		quit("unknown argument '%s': see --help", argv[optind]);
+	end_options(argc, argv);
 	if (!conf.file)
 		quit("give the file to read with --file: see --help");
 }

@@ -12,7 +12,6 @@
  * A page holds one number and is zero otherwise, so that compressed swap stays small.
  */
 #include "common.h"
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -69,13 +68,11 @@ static void parse_options(int argc, char **argv)
 			progress = optarg;
 			break;
 		case 'h':
-			fputs(usage, stdout);
-			exit(0);
+			help(usage);
 		default:
-			quit("wrong option '%s': see --help", argv[optind - 1]);
+			wrong_option(argv);
 		}
-	if (optind < argc)
-		quit("unknown argument '%s': see --help", argv[optind]);
+	end_options(argc, argv);
 }
 
 static void write_page(size_t page, uint64_t number)

@@ -6,7 +6,6 @@
  */
 #include "common.h"
 #include <fcntl.h>
-#include <getopt.h>
 #include <sys/mman.h>
 
 #define BLOCK	1024
@@ -41,13 +40,11 @@ static void parse_options(int argc, char **argv)
 			count_in = optarg;
 			break;
 		case 'h':
-			fputs(usage, stdout);
-			exit(0);
+			help(usage);
 		default:
-			quit("wrong option '%s': see --help", argv[optind - 1]);
+			wrong_option(argv);
 		}
-	if (optind < argc)
-		quit("unknown argument '%s': see --help", argv[optind]);
+	end_options(argc, argv);
 	if (!count_in)
 		quit("--progress is missing: see --help");
 }
