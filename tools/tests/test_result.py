@@ -135,7 +135,7 @@ def test_of_a_gauge_the_mean_counts() -> None:
 def test_large_folios_are_counted_in_all_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counters, "LARGE", tmp_path)
+    monkeypatch.setattr(counters, "THP", tmp_path)
     assert counters.of_folios() == {}
     for size, count in ((64, 3), (2048, 4)):
         stats = tmp_path / f"hugepages-{size}kB" / "stats"

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vmp.common import Failure
+from vmp.control.counters import THP
 from vmp.control.debugfs import parse_choices
 
-THP = Path("/sys/kernel/mm/transparent_hugepage")
 DEFAULT_SIZE = "64K"
 PAGE_KIB = 4
 CHOSEN = "always"

@@ -20,12 +20,17 @@ columns.
 Points = list[tuple[float, float]]
 
 
+def along(curve: Curve, figure: Figure) -> list[str]:
+    """Return the runs of the curve that the figure is looked at in."""
+    return [run for run in curve.at if not figure.runs or run in figure.runs]
+
+
 def points(
     experiment: Experiment, curve: Curve, results: Results, figure: Figure
 ) -> dict[str, Points]:
     """Return for each side the number of each run and boot that has the figure, with its value."""
     found: dict[str, Points] = {"A": [], "B": []}
-    for run in [run for run in curve.at if not figure.runs or run in figure.runs]:
+    for run in along(curve, figure):
         at = curve.at[run]
         for boot in results.runs.get(run, ()):
             row = look_up(figure, experiment.primary(run, results.here), [boot])
@@ -39,7 +44,7 @@ def shown(experiment: Experiment, curve: Curve, results: Results) -> list[Figure
     return [
         figure
         for figure in experiment.figures
-        if figure.seen(results.here) and (not figure.runs or set(figure.runs) & set(curve.at))
+        if figure.seen(results.here) and along(curve, figure)
     ]
 
 

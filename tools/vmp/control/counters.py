@@ -33,8 +33,7 @@ MEMCG = (
     "pgfault pgmajfault file_dirty"
 ).split()
 IRQ = ("TLB", "CAL")
-FOLIOS = ("split_deferred",)
-LARGE = Path("/sys/kernel/mm/transparent_hugepage")
+THP = Path("/sys/kernel/mm/transparent_hugepage")
 CPU = ("system_usec", "user_usec", "usage_usec")
 READ = "vmscan-policy ab read"  # a mark in the trace
 COMMAND_TIMEOUT = 10  # seconds, for what tells the operations
@@ -203,10 +202,8 @@ def parse_pressure(text: str) -> dict[str, int]:
 
 def of_folios() -> dict[str, int]:
     """Return what the kernel counts of large folios, if it does."""
-    found = {name: list(LARGE.glob(f"hugepages-*kB/stats/{name}")) for name in FOLIOS}
-    return {
-        name: sum(int(file.read_text()) for file in files) for name, files in found.items() if files
-    }
+    files = list(THP.glob("hugepages-*kB/stats/split_deferred"))
+    return {"split_deferred": sum(int(path.read_text()) for path in files)} if files else {}
 
 
 def of_cgroup(memcg: Path) -> dict[str, dict[str, int]]:
