@@ -122,8 +122,10 @@ static bool found_nothing(const struct vmscan_round *round, bool swap)
  * The kernel has a congested reclaimer sleep for a tick, so in all, before it kills
  * a process, for less than a second. A slow disk may not have written anything by
  * then, and a flusher that gets no CPU, or waits for that disk, may not have begun.
- * So a round that has tried harder than the first ones, and has met nothing but what
- * waits for a disk, waits for it, too.
+ * So a round that has met nothing but what waits for a disk waits for it, too, if it
+ * has looked at 1/32 of the pages. One at an earlier priority may have met two dirty
+ * folios among thousands of clean ones; the flusher writes fewer pages then than wake
+ * a sleeper, who sleeps for the whole 100 ms.
  */
 static unsigned int decide_direct(const struct vmscan_round *round, bool swap)
 {
@@ -132,7 +134,7 @@ static unsigned int decide_direct(const struct vmscan_round *round, bool swap)
 	if (found_nothing(round, swap))
 		return VMSCAN_SLEEP_WRITEBACK;
 
-	if (!round->nr_reclaimed && round->priority < DEF_PRIORITY - 2 &&
+	if (!round->nr_reclaimed && round->priority < DEF_PRIORITY / 2 &&
 	    stat->nr_dirty && stat->nr_dirty == round->nr_taken)
 		return VMSCAN_SLEEP_WRITEBACK;
 
