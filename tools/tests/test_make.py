@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what make is asked for, and of what a kernel's packages are made from."""
 
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from vmp.common import REPO, Usage
 from vmp.guest import deb
+from vmp.guest.architecture import AMD64, ARM64
 from vmp.guest.sources import NAMED
 
 MAKEFILE = (REPO / "Makefile").read_text().replace("\\\n", " ")
@@ -60,3 +62,19 @@ def test_what_is_no_configuration_is_refused(text: str | None, tmp_path: Path) -
         config.write_text(text)
     with pytest.raises(Usage, match="there is no kernel configuration"):
         deb.build_packages("6.12", config)
+
+
+def test_what_packages_of_a_kernel_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = (
+        "dpkg-checkbuilddeps: error: Unmet build dependencies: libdw-dev:native libssl-dev (>= 3)\n"
+    )
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    todo = "the packages of a kernel need others: "
+    assert deb.lacking(said, AMD64) == f"{todo}apt-get install libdw-dev libssl-dev"
+    assert deb.lacking(said, ARM64) == (
+        f"{todo}dpkg --add-architecture arm64 && apt-get update && "
+        "apt-get install libdw-dev libssl-dev:arm64"
+    )
+    own = said.replace(" libssl-dev (>= 3)", "")
+    assert deb.lacking(own, ARM64) == f"{todo}apt-get install libdw-dev"
+    assert deb.lacking("make: *** Error 2\n", ARM64) == ""

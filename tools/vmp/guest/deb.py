@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from vmp.common import CACHE, OUT, Failure, Usage, locked
+from vmp.guest.architecture import Architecture
 from vmp.guest.configuration import CONFIG, OPTION, merge_config
 from vmp.guest.hooks import COMMON, hook_patches
 from vmp.guest.make import Progress, make
@@ -30,6 +31,23 @@ def suffix() -> str:
     if not found:
         raise Failure(f"there is no VMSCAN_POLICY_ABI in {header}")
     return f"-vmp{found[1]}"
+
+
+def lacking(said: str, architecture: Architecture) -> str:
+    """Return what to do about the packages that bindeb-pkg said it needs; '' if it said none.
+
+    The headers have programs for the packages' architecture, which need libraries of that.
+    """
+    found = re.search(r"Unmet build dependencies: (.*)", said)
+    if not found:
+        return ""
+    names = re.sub(r" \([^)]*\)", "", found[1]).split()  # without their versions
+    foreign = "" if architecture.native else f":{architecture.name}"
+    own = [name.removesuffix(":native") for name in names if name.endswith(":native")]
+    others = [f"{name}{foreign}" for name in names if not name.endswith(":native")]
+    before = f"dpkg --add-architecture {architecture.name} && apt-get update && "
+    before = before if foreign and others else ""
+    return f"the packages of a kernel need others: {before}apt-get install {' '.join(own + others)}"
 
 
 def build_packages(name: str, config: Path) -> list[Path]:
@@ -57,7 +75,11 @@ def build_packages(name: str, config: Path) -> list[Path]:
             jobs = f"-j{os.cpu_count()}"
             command: list[str | Path] = ["-C", tree, f"O={build}", *settings, jobs, "bindeb-pkg"]
             command += version.architecture.words
-            make(command, log, what, progress)
+            try:
+                make(command, log, what, progress)
+            except Failure as failure:
+                said = Path(log.name).read_text(errors="replace")
+                raise Failure(lacking(said, version.architecture) or str(failure)) from None
         progress.finish()
         OUT.mkdir(exist_ok=True)
         found = sorted(path for pattern in PACKAGES for path in packages.glob(pattern))
