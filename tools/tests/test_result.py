@@ -23,6 +23,7 @@ from vmp.result import file, goals, metrics, significance, slope, table
 from vmp.result.goals import Goal
 from vmp.result.metrics import PRIMARY, Metric
 from vmp.result.model import (
+    CHOICES,
     Boot,
     Result,
     Results,
@@ -684,6 +685,20 @@ def test_runs_of_one_setting_are_judged_one_by_one() -> None:
     assert given.by_chance() == [[], [key], []]
     said = f"Cut into 3 runs of {len(even)} slices, 1 have a primary figure marked: {key}."
     assert said in " ".join(table.chance_note(given).split())
+
+
+def test_runs_of_one_setting_stand_for_boots() -> None:
+    key = "remote_flushes_per_1000"
+    one = result(aa=6, primary=(key,))
+    same = one.slices * 4
+    even = tuple(Slice(piece.side, same[0].counters) for piece in same)
+    given = replace(one, slices=same * 6)
+    assert given.by_chance(2) == given.by_chance(5) == [[key]] * CHOICES
+    given = replace(one, slices=even + same * 5)
+    marks = [found for found in given.by_chance(2) if found]
+    assert 0 < len(marks) < CHOICES  # not with the run that has no difference
+    assert given.by_chance(5) == given.by_chance(5)
+    assert given.by_chance(7) == []
 
 
 def test_of_runs_of_one_setting_that_ended_early_whole_ones_are_judged() -> None:

@@ -9,13 +9,20 @@ from vmp.bench.measured import counting, measured
 from vmp.bench.registered import told
 from vmp.form import interval, number, percent
 from vmp.result.goals import CANNOT, rule, verdict
-from vmp.result.model import Results, Row
+from vmp.result.model import CHOICES, Results, Row
 
 WIDTH = 100
 HEAD = (
     "| figure | where | A | B | ours | 95 % interval | p | boots | visible | published | verdict |"
 )
-CHANCE_HEAD = "| where | primary figures | runs | with a mark | which |"
+CHANCE_HEAD = "| where | primary figures | runs | marked | of 2 as boots | of 5 as boots |"
+TOGETHER = (1, 2, 5)  # so many runs of one setting are judged together
+AS_BOOTS = (
+    "The last columns are of "
+    f"{CHOICES} choices, by coin, of two and of five of the runs, judged as boots are: the share "
+    "that has a mark. As both sides are the same, what a boot does to the load is in both, and "
+    "runs in one boot can stand for boots."
+)
 INTERVAL = (
     "A, B and the change are of all slices together. Of one boot the interval is of B's ratio to A "
     "in pairs of neighbouring slices, so the change may lie outside where a few slices outweigh "
@@ -108,27 +115,26 @@ def slopes(experiment: Experiment, every: list[Results]) -> list[str]:
     return ["## Slopes", "\n".join(lines), text(curve.MEANING), drawn]
 
 
+def share(families: list[list[str]]) -> str:
+    """Return how many of some families of figures have a mark, in percent."""
+    return f"{100 * sum(map(bool, families)) / len(families):.1f} %" if families else "-"
+
+
 def chance_table(experiment: Experiment, every: list[Results]) -> str:
     """Return the table of runs of one setting twice: what was marked by chance."""
-    lines, total, wrong = [], 0, 0
+    lines = [CHANCE_HEAD, "|---" * CHANCE_HEAD.count(" |") + "|"]
+    total: dict[int, list[list[str]]] = {count: [] for count in TOGETHER}
     for results in every:
         for run, result in ((run, boot) for run, boots in results.runs.items() for boot in boots):
-            what = result.settings
-            cut = result.by_chance()
-            found = [keys for keys in cut if keys]
-            names = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found) or "-"
-            primary = ", ".join(f"`{key}`" for key in what.primary)
-            cells = (
-                place(experiment, results, run),
-                primary,
-                str(len(cut)),
-                str(len(found)),
-                names,
-            )
-            lines.append(f"| {' | '.join(cells)} |")
-            total, wrong = total + len(cut), wrong + len(found)
-    lines.append(f"| all | | {total} | {wrong}, {100 * wrong / max(1, total):.1f} % | |")
-    return "\n".join([CHANCE_HEAD, "|---|---|---|---|---|", *lines])
+            found = {count: result.by_chance(count) for count in TOGETHER}
+            for count, families in found.items():
+                total[count] += families
+            primary = ", ".join(f"`{key}`" for key in result.settings.primary)
+            marks = "; ".join(", ".join(f"`{key}`" for key in keys) for keys in found[1] if keys)
+            cells = (place(experiment, results, run), primary, str(len(found[1])), marks or "none")
+            lines.append(f"| {' | '.join((*cells, share(found[2]), share(found[5])))} |")
+    shares = " | ".join(share(families) for families in total.values())
+    return "\n".join([*lines, f"| all | | {len(total[1])} | {shares} |"])
 
 
 def reasons(experiment: Experiment, here: bool) -> list[str]:
@@ -184,7 +190,7 @@ def render(experiment: Experiment, files: list[Results]) -> str:
         *(
             judged(experiment, every)
             if experiment.figures
-            else ["## Marked by chance", chance_table(experiment, every)]
+            else ["## Marked by chance", chance_table(experiment, every), text(AS_BOOTS)]
         ),
         *slopes(experiment, every),
         "## What was compared",

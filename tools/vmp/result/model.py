@@ -32,6 +32,7 @@ from vmp.result.significance import (
 
 SLICES = 60  # of a run, if nothing else is asked for
 ENOUGH = 6  # pairs or periods, to tell anything
+CHOICES = 200  # of runs of one setting that stand for boots: tell a share of 5 % to 1.5 %
 BOOTS = 5  # enough of them for an interval over boots; with fewer it is mostly of each one's pairs
 
 
@@ -266,13 +267,21 @@ class Result:
         told = 0 if self.ended else len(self.slices) // self.settings.aa
         return self.settings.slices or told
 
-    def by_chance(self) -> list[list[str]]:
-        """Return the primary figures that are marked in each whole run of one setting."""
+    def by_chance(self, boots: int = 1) -> list[list[str]]:
+        """Return the primary figures that are marked in each whole run of one setting.
+
+        Where runs stand for `boots`, so many are judged together, chosen by coin time and again.
+        """
         each = self.each_run()
         count = len(self.slices) // each if each else 0
         parts = (self.slices[number * each : (number + 1) * each] for number in range(count))
-        runs = (replace(self, slices=part) for part in parts)
-        return [[row.key for row in run.primary if row.marked()] for run in runs]
+        runs = [replace(self, slices=part).boot() for part in parts]
+        coin = random.Random(self.settings.seed or 0)
+        families = [[run] for run in runs]
+        if boots > 1:
+            families = [coin.sample(runs, boots) for _ in range(CHOICES) if boots <= count]
+        rows = (judge_primary(family, self.settings.primary) for family in families)
+        return [[row.key for row in found.values() if row.marked()] for found in rows]
 
 
 @dataclass(frozen=True)
@@ -440,20 +449,27 @@ def asked(
     return {key: found[key] for key in dict.fromkeys(primary) if key in found}
 
 
-def judge(boots: Sequence[Boot], primary: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the rows by section, of a run in one boot or in several; those `primary` first.
+def judge_primary(boots: Sequence[Boot], primary: Sequence[str]) -> dict[str, Row]:
+    """Return the rows of the primary figures that a run in one boot or in several has, by key.
 
-    Only these are tested, and their p is corrected for their number, which one without any
-    difference counts in, too.
+    Their p is corrected for their number, which one without any difference counts in, too.
     """
-    pieces = [piece for boot in boots for piece in (*boot.a, *boot.b)]
-    chosen = asked(primary, pieces)
+    chosen = asked(primary, [piece for boot in boots for piece in (*boot.a, *boot.b)])
     found = {key: replace(compare(metric, boots), label=label, primary=True, tests=len(chosen))
              for key, (metric, label) in chosen.items()}  # fmt: skip
     corrected = holm({key: 1.0 if row.p is None else row.p for key, row in found.items()})
-    rows = [row if row.p is None else replace(row, p_corrected=corrected[key])
-            for key, row in found.items()]  # fmt: skip
+    return {key: row if row.p is None else replace(row, p_corrected=corrected[key])
+            for key, row in found.items()}  # fmt: skip
+
+
+def judge(boots: Sequence[Boot], primary: Sequence[str]) -> dict[str, list[Row]]:
+    """Return the rows by section, of a run in one boot or in several; those `primary` first.
+
+    Only these are tested.
+    """
+    pieces = [piece for boot in boots for piece in (*boot.a, *boot.b)]
+    found = judge_primary(boots, primary)
     every = sections({name for piece in pieces for name in piece})
-    rest = {title: [compare(m, boots, tested=False) for m in metrics if m.key not in chosen]
+    rest = {title: [compare(m, boots, tested=False) for m in metrics if m.key not in found]
             for title, metrics in every.items()}  # fmt: skip
-    return {PRIMARY: rows, **rest}
+    return {PRIMARY: [*found.values()], **rest}
