@@ -22,7 +22,9 @@ torture_clean_up() {
 	clean_up_begins
 	local online
 
-	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
+	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		[[ ! -e $online ]] || echo 1 >"$online"
+	done
 	echo y >"$LRU_GEN"
 	rm -f /sys/fs/bpf/torture/*
 	if has_module half; then
