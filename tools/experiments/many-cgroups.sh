@@ -21,8 +21,13 @@ empty()
 
 remove()
 {
-	empty
-	! mountpoint -q $base || until umount $base; do sleep 0.1; done
+	local tries
+
+	empty # which takes time
+	for ((tries = 0; tries < 300; tries++)); do
+		mountpoint -q $base || break
+		umount $base 2>/dev/null || sleep 0.1
+	done
 	rmdir $base
 	echo "${disk#/dev/zram}" >/sys/class/zram-control/hot_remove
 	[ ! -d $many ] || find $many -depth -type d -exec rmdir {} +
