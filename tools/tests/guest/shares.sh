@@ -10,6 +10,7 @@ trap clean_up EXIT
 # Percent of all that is taken.
 slack=5
 rounds=1
+more=0
 # MiB of either kind, in one memcg and in all of many.
 one=16
 many=50
@@ -60,13 +61,12 @@ within() {
 }
 
 # compare MEMCGS MIB SIZE SWAPPINESS: with batch a share is not beyond what stock's have been. These
-# differ, too, where each of many has a little taken, with what the kernel's statistics know by then:
-# where one round does not tell, more do.
+# differ, too, where each of many has a little taken: there, up to so many `more` rounds tell.
 compare() {
 	local what="of $1 memcgs" round policy least=100 most=0
 	local batch=()
 
-	for ((round = 1; round <= rounds + 4; round++)); do
+	for ((round = 1; round <= rounds + more; round++)); do
 		for policy in stock batch; do
 			memcg_new
 			fill_memcgs "$1" "$2"
@@ -93,4 +93,5 @@ set_lru classic
 for swappiness in 4 60 200; do
 	compare 1 "$one" "$((one / 2))M" "$swappiness"
 done
+more=4
 compare "$memcgs" "$many" "$((many / 4))M" 60
