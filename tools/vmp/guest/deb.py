@@ -45,9 +45,10 @@ def lacking(said: str, architecture: Architecture) -> str:
     foreign = "" if architecture.native else f":{architecture.name}"
     own = [name.removesuffix(":native") for name in names if name.endswith(":native")]
     others = [f"{name}{foreign}" for name in names if not name.endswith(":native")]
-    before = f"dpkg --add-architecture {architecture.name} && apt-get update && "
-    before = before if foreign and others else ""
-    return f"the packages of a kernel need others: {before}apt-get install {' '.join(own + others)}"
+    todo = f"apt-get install {' '.join(own + others)}"
+    if foreign and others:
+        todo = f"dpkg --add-architecture {architecture.name} && apt-get update && {todo}"
+    return f"the packages of a kernel need others: {todo}"
 
 
 def build_packages(name: str, config: Path) -> list[Path]:
