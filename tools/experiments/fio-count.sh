@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# fio-count.sh FILE SIZE KIB OPTION...: make the file unless it is there, have fio work on it, and keep
+# fio-count.sh FILE SIZE KIB OPTION...: make the file, have fio work on it, and keep
 # in $PROGRESS how many blocks of KIB its readers have read so far.
 set -euo pipefail
 

@@ -73,8 +73,8 @@ if [[ $1 =~ ^[0-9]+$ ]]; then
 	fill "$@"
 fi
 [ -e /sys/class/zram-control ] || modprobe zram
-disk=/dev/zram$(</sys/class/zram-control/hot_add)
 mkdir $base
+disk=/dev/zram$(</sys/class/zram-control/hot_add)
 trap remove EXIT
 echo 512M >"/sys/block/${disk#/dev/}/disksize"
 mkfs.xfs -q "$disk"

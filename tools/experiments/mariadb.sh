@@ -7,8 +7,6 @@ set -euo pipefail
 
 user=nobody
 
-connection=()
-
 # server COMMAND...: it gets the options of this server.
 server()
 {
@@ -24,7 +22,7 @@ ask()
 
 bench()
 {
-	connection=(--db-driver=mysql --mysql-socket="$DATA/socket" --mysql-user=root --mysql-db=sbtest)
+	local connection=(--db-driver=mysql --mysql-socket="$DATA/socket" --mysql-user=root --mysql-db=sbtest)
 	stdbuf -oL sysbench oltp_read_only "${connection[@]}" --tables="$TABLES" --table-size="$ROWS" \
 		--threads="$THREADS" --rand-type=pareto "$@"
 }
