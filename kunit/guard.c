@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* When the guard trips, and that a tripped one means stock for its own settings alone. */
 #include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/memcontrol.h>
 
 #include "../module/internal.h"
+#include "../module/watch.h"
 
 /*
  * The probabilities are those of the binomial distribution, worked out with fractions: 1 in so
@@ -127,6 +130,60 @@ static void slow_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, vmp_guard_slow(36000000 * ms, 1, 3600000));
 }
 
+static void guarded(struct vmp_entry *entry)
+{
+	vmp_guard_init_entry(entry);
+	entry->rule.settings = vmp_default_settings(0);
+	entry->rule.guard = &entry->guard;
+}
+
+/* What the callbacks of one rule take is not held against another's, in the same task. */
+static void took_test(struct kunit *test)
+{
+	struct vmp_entry *entry = kunit_kcalloc(test, 2, sizeof(*entry), GFP_KERNEL);
+	struct vmp_watch watch = { .at = jiffies - HZ / 2 };
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	for (i = 0; i < 2; i++)
+		guarded(&entry[i]);
+	entry[0].rule.settings.unguarded = 1;
+	watch.rule = &entry[0].rule;
+	for (i = 0; i < 10; i++)
+		vmp_guard_took(&watch, 60 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, entry[0].guard.tripped, 0);
+	watch.rule = &entry[1].rule;
+	vmp_guard_took(&watch, 60 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, entry[1].guard.tripped, 0);
+	/* Nor is it once the guard has forgotten. */
+	entry[0].rule.settings.unguarded = 0;
+	watch.rule = &entry[0].rule;
+	vmp_guard_clear(&entry[0].guard);
+	vmp_guard_took(&watch, 60 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, entry[0].guard.tripped, 0);
+}
+
+/* A second has three of these, or fewer, and each is far from the whole of it. */
+static void slow_ones_test(struct kunit *test)
+{
+	struct vmp_entry *entry = kunit_kzalloc(test, sizeof(*entry), GFP_KERNEL);
+	struct vmp_watch watch = {};
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	guarded(entry);
+	watch.rule = &entry->rule;
+	/* On a busy machine more than a second may go by between two: then it takes more. */
+	for (i = 0; i < 100 && !READ_ONCE(entry->guard.tripped); i++) {
+		msleep(350);
+		watch.at = jiffies - HZ / 4;
+		scoped_guard(rcu)
+			vmp_guard_took(&watch, 200 * NSEC_PER_MSEC);
+	}
+	KUNIT_EXPECT_EQ(test, entry->guard.tripped, 1);
+	KUNIT_EXPECT_GE(test, i, 8);
+}
+
 static void stock_test(struct kunit *test)
 {
 	struct vmp_settings settings = vmp_default_settings(0);
@@ -194,6 +251,8 @@ static struct kunit_case guard_cases[] = {
 	KUNIT_CASE(window_test),
 	KUNIT_CASE(waits_test),
 	KUNIT_CASE(slow_test),
+	KUNIT_CASE(took_test),
+	KUNIT_CASE_SLOW(slow_ones_test),
 	KUNIT_CASE(stock_test),
 	KUNIT_CASE(tripped_test),
 	{}

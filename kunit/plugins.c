@@ -159,12 +159,34 @@ unregister:
 	vmscan_policy_unregister(&right);
 }
 
+/* An index that no policy has: those that are in force here are to stay. */
+#define NOBODYS	(VMP_FIRST_PLUGIN + VMP_MAX_PLUGINS)
+
+/* What the guard has seen of one that goes is not held against the next one in its place. */
+static void forget_test(struct kunit *test)
+{
+	struct vmp_entry *entry = kunit_kzalloc(test, sizeof(*entry), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	entry->tried = vmp_default_settings(0);
+	entry->tried.policy[VMP_POINT_FLUSH] = NOBODYS;
+	guard(mutex)(&vmp_control_lock);
+	list_add_tail(&entry->list, &vmp_entries);
+	vmp_control_forget(VMP_POINT_FLUSH, NOBODYS + 1);
+	vmp_control_forget(VMP_POINT_SCAN, NOBODYS);
+	KUNIT_EXPECT_EQ(test, entry->tried.policy[VMP_POINT_FLUSH], NOBODYS);
+	vmp_control_forget(VMP_POINT_FLUSH, NOBODYS);
+	KUNIT_EXPECT_NE(test, entry->tried.policy[VMP_POINT_FLUSH], NOBODYS);
+	list_del(&entry->list);
+}
+
 static struct kunit_case plugins_cases[] = {
 	KUNIT_CASE_PARAM(wrong_test, wrong_gen_params),
 	KUNIT_CASE(abi_test),
 	KUNIT_CASE(twice_test),
 	KUNIT_CASE(full_test),
 	KUNIT_CASE(chosen_test),
+	KUNIT_CASE(forget_test),
 	{}
 };
 

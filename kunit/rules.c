@@ -280,6 +280,44 @@ static void count_test(struct kunit *test)
 	}
 }
 
+/* A pass that is over is counted by what its last step has settled. */
+static void ended_test(struct kunit *test)
+{
+	struct rules *rules = test->priv;
+	struct vmp_rule *rule = &rules->entry[MAX].rule;
+	struct vmp_pass_note known = { .budget = 98, .scan = VMP_SCAN_6_12 };
+	struct vmscan_pass pass = {
+		.memcg = rules->memcg[MAX], .last = VMSCAN_EVICT, .progress = true,
+		.nr_batches = 1, .nr_moved = 611, .nr_gens = 3, .nr_pages = { 4000, 4000, 4000 },
+	};
+	u64 granted = 0, ends = 0, scanned = 0;
+	struct vmscan_note note = {};
+	const struct vmp_stats *stats;
+	struct vmp_set *set;
+	unsigned int cpu;
+
+	rule->settings.policy[VMP_POINT_SCAN] = VMP_SCAN_6_12;
+	set = vmp_make_set(&rules->entries, 2);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, set);
+	pass.ops = &set->ops;
+	memcpy(&note, &known, sizeof(known));
+	scoped_guard(rcu) {
+		pass.last = VMSCAN_STEP_ACTION(set->ops.next_step(&pass, &note));
+		set->ops.pass_ended(&pass, &note);
+	}
+	KUNIT_EXPECT_EQ(test, pass.last, VMSCAN_END);
+	for_each_possible_cpu(cpu) {
+		stats = per_cpu_ptr(rule->stats, cpu);
+		granted += stats->scan[VMP_SCAN_GRANTED];
+		scanned += stats->scan[VMP_SCAN_SCANNED];
+		ends += stats->scan[VMP_SCAN_ENDS + VMP_END_BUDGET];
+	}
+	KUNIT_EXPECT_EQ(test, granted, 98);
+	KUNIT_EXPECT_EQ(test, scanned, 611);
+	KUNIT_EXPECT_EQ(test, ends, 1);
+	vmp_free_set(set);
+}
+
 /* How long a search takes: in an emulated guest that counts them, in instructions. */
 static const struct cost_case {
 	unsigned int nr_entries;
@@ -348,6 +386,7 @@ static struct kunit_case rules_cases[] = {
 	KUNIT_CASE(ask_test),
 	KUNIT_CASE(target_test),
 	KUNIT_CASE(count_test),
+	KUNIT_CASE(ended_test),
 	KUNIT_CASE_PARAM(cost_test, cost_gen_params),
 	{}
 };

@@ -77,8 +77,8 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_aging_decide);
 
 static struct vmp_where pass_where(const struct vmscan_pass *pass, const struct vmp_rule *rule)
 {
-	return vmp_where(pass->ops, rule, vmp_aging_policy(&rule->settings), pass->memcg,
-			 pass->nid);
+	return vmp_where(to_vmp_set(pass->ops)->number, rule, vmp_aging_policy(&rule->settings),
+			 pass->memcg, pass->nid);
 }
 
 /**
@@ -119,11 +119,6 @@ static const struct vmp_policy aging_policies[] = {
 	[VMP_AGING_CONTINUE] = { .name = "continue" },
 };
 
-/* Its callbacks are the scan point's. */
-static void aging_fill(struct vmscan_policy_ops *ops, const struct vmp_settings *settings)
-{
-}
-
 static void aging_stats(struct seq_file *m, const struct vmp_stats __percpu *stats, bool machine)
 {
 	vmp_show_counters(m, stat_names, stats->aging, VMP_NR_AGING_STATS);
@@ -135,7 +130,6 @@ const struct vmp_point vmp_aging_point = {
 	.nr_policies = ARRAY_SIZE(aging_policies),
 	.needs = VMP_POINT_SCAN,
 	.in_effect = vmp_scan_ages,
-	.fill = aging_fill,
 	.show_stats = aging_stats,
 };
 EXPORT_SYMBOL_IF_KUNIT(vmp_aging_point);

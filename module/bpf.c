@@ -3,10 +3,10 @@
  * Policies that BPF programs are: a struct_ops type. Who attaches a map of it offers a policy, as
  * a module does that registers one.
  *
- * BPF attaches and detaches with a lock of its own that all of its users share, so neither waits
- * here for those who reclaim. What is detached answers stock from then on, which is enough for the
- * program to be freed a grace period later; a worker has stock put in force, and forgets the
- * policy.
+ * BPF attaches and detaches with a lock of its own that all of its users share. So to detach does
+ * not wait here for those who reclaim: what is detached answers stock from then on, which is enough
+ * for the program to be freed a grace period later; a worker has stock put in force, and forgets
+ * the policy. To attach may wait for a change of settings that is under way.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_verifier.h>

@@ -173,7 +173,7 @@ static int add_css(struct cgroup_subsys_state *css, u64 id)
 		return 0;
 	/* where there is no memory for that either, later */
 	entry->over = true;
-	remove_entries(is_gone, 0);
+	remove_entries(has_id, id);
 
 	return -ENOMEM;
 }
@@ -202,7 +202,9 @@ static int remove_id(u64 id)
 #ifdef VMP_BPF
 static bool has_id_and_is_stock(const struct vmp_entry *entry, u64 id)
 {
-	return has_id(entry, id) && vmp_is_stock(&entry->rule.settings, vmp_traits());
+	/* What is known of a guard that has tripped stays until it is cleared. */
+	return has_id(entry, id) && vmp_is_stock(&entry->rule.settings, vmp_traits()) &&
+	       !READ_ONCE(entry->guard.tripped);
 }
 
 /**
@@ -220,6 +222,8 @@ int vmp_cgroups_place(u64 id, unsigned int point, unsigned int policy)
 	struct vmp_entry *entry;
 
 	guard(mutex)(&cgroups_lock);
+	/* One that is gone may have had that id. */
+	remove_entries(is_gone, 0);
 	err = add(id);
 	if (err && err != -EEXIST)
 		return err;
@@ -242,7 +246,8 @@ int vmp_cgroups_place(u64 id, unsigned int point, unsigned int policy)
 }
 
 /**
- * vmp_cgroups_unplace() - take the settings of a cgroup away if they are all stock
+ * vmp_cgroups_unplace() - take the settings of a cgroup away if they are all stock, and the guard
+ * has not tripped
  * @id: its id
  *
  * Return: 0 or an error.

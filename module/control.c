@@ -26,6 +26,7 @@ static struct vmp_entry machine = {
 DEFINE_MUTEX(vmp_control_lock);
 EXPORT_SYMBOL_IF_KUNIT(vmp_control_lock);
 LIST_HEAD(vmp_entries);
+EXPORT_SYMBOL_IF_KUNIT(vmp_entries);
 static struct vmp_set __rcu *published;
 static u32 set_number;		/* of the newest set */
 
@@ -85,12 +86,15 @@ static void trace_switches(const struct vmp_entry *entry, const struct vmp_setti
 /**
  * vmp_all_stock() - is no policy in force, or about to be?
  *
+ * Context: with vmp_control_lock.
+ *
  * Return: that.
  */
 bool vmp_all_stock(void)
 {
 	const struct vmp_entry *entry;
 
+	lockdep_assert_held(&vmp_control_lock);
 	list_for_each_entry(entry, &vmp_entries, list)
 		if (!vmp_is_stock(&entry->rule.settings, vmp_traits()))
 			return false;
@@ -107,8 +111,10 @@ static int publish(void)
 	if (err)
 		return err;
 	new = vmp_make_set(&vmp_entries, set_number + 1);
-	if (IS_ERR(new))
+	if (IS_ERR(new)) {
+		vmp_guard_want(false);
 		return PTR_ERR(new);
+	}
 
 	/* Before the kernel waits for the readers of @old, who may be ours. */
 	rcu_assign_pointer(published, new);
@@ -117,6 +123,7 @@ static int publish(void)
 		rcu_assign_pointer(published, old);
 		synchronize_rcu();
 		vmp_free_set(new);
+		vmp_guard_want(false);
 		return err;
 	}
 	vmp_free_set(old);
@@ -171,8 +178,8 @@ int vmp_change_all(struct vmp_entry *entry, const struct vmp_settings *new)
  * @setting: where it is in struct vmp_settings
  * @value: to what
  *
- * Return: 0, -ENOENT if the cgroup has no settings any more, -ENOMEM, or what
- * vmscan_policy_publish() returned.
+ * Return: 0, -ENOENT if the cgroup has no settings any more, or what else vmp_change_all()
+ * returns.
  */
 int vmp_change(struct vmp_entry *entry, size_t setting, unsigned int value)
 {
@@ -255,12 +262,16 @@ void vmp_control_forget(unsigned int point, unsigned int policy)
 
 	lockdep_assert_held(&vmp_control_lock);
 	list_for_each_entry(entry, &vmp_entries, list) {
+		/* another may get its index */
+		if (entry->tried.policy[point] == policy)
+			entry->tried = (struct vmp_settings) {};
 		if (entry->rule.settings.policy[point] == policy)
 			entry->rule.settings.policy[point] = 0;
 		if (entry->trial.before.policy[point] == policy)
 			entry->trial.before.policy[point] = 0;
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_control_forget);
 
 /**
  * vmp_control_withdraw() - have stock in force where a policy is chosen that can't wait to go

@@ -11,7 +11,9 @@
 
 #include "internal.h"
 
-static void list_names(char text[VMP_TEXT_MAX], const char *const *names,
+#define LIST_MAX	(VMP_MAX_POLICIES * (VMSCAN_POLICY_NAME_MAX + 1))
+
+static void list_names(char text[LIST_MAX], const char *const *names,
 		       unsigned int nr_names, const char *between)
 {
 	unsigned int i;
@@ -19,8 +21,8 @@ static void list_names(char text[VMP_TEXT_MAX], const char *const *names,
 	*text = '\0';
 	for (i = 0; i < nr_names; i++) {
 		if (i)
-			strlcat(text, between, VMP_TEXT_MAX);
-		strlcat(text, names[i], VMP_TEXT_MAX);
+			strlcat(text, between, LIST_MAX);
+		strlcat(text, names[i], LIST_MAX);
 	}
 }
 
@@ -36,7 +38,7 @@ static void list_names(char text[VMP_TEXT_MAX], const char *const *names,
 int vmp_parse_choice(const char *file, const char *text,
 		     const char *const *names, unsigned int nr_names)
 {
-	char allowed[VMP_TEXT_MAX];
+	char allowed[LIST_MAX];
 	int choice;
 
 	choice = __sysfs_match_string(names, nr_names, text);
@@ -63,7 +65,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_parse_choice);
 int vmp_parse_choices(const char *file, char *text, const char *const *names,
 		      unsigned int nr_names, unsigned int *choices)
 {
-	char allowed[VMP_TEXT_MAX];
+	char allowed[LIST_MAX];
 	unsigned int chosen = 0;
 	char *name;
 	int choice;

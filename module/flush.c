@@ -42,8 +42,8 @@ static unsigned int flush_group(const struct vmscan_call *call)
 
 static struct vmp_where group_where(const struct vmscan_group *group, const struct vmp_rule *rule)
 {
-	return vmp_where(group->ops, rule, rule->settings.policy[VMP_POINT_FLUSH], group->memcg,
-			 group->nid);
+	return vmp_where(to_vmp_set(group->ops)->number, rule,
+			 rule->settings.policy[VMP_POINT_FLUSH], group->memcg, group->nid);
 }
 
 static void flush_begin(const struct vmscan_group *group, struct vmscan_note *note)

@@ -11,12 +11,15 @@
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
+#include <linux/hash.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
+#include <kunit/visibility.h>
 
 #include "internal.h"
 #include "trace.h"
@@ -66,13 +69,9 @@ static void list_policies(char *text, size_t size, const struct vmp_rule *rule)
 void vmp_trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_cause cause,
 	      unsigned int point, u64 figure, u64 limit, const char *format, ...)
 {
-	const struct vmp_where where = {
-		.policy = point == VMP_ANY_POINT ? 0 : rule->settings.policy[point],
-		.set = vmp_set_number(),
-		.cgroup = vmp_cgroup_id(memcg),
-		.nid = NUMA_NO_NODE,
-		.settings = rule->cgroup,
-	};
+	const u32 policy = point == VMP_ANY_POINT ? 0 : rule->settings.policy[point];
+	const struct vmp_where where = vmp_where(vmp_set_number(), rule, policy, memcg,
+						 NUMA_NO_NODE);
 	struct vmp_guard *guard = rule->guard;
 	const time64_t now = ktime_get_real_seconds();
 	struct va_format text = { .fmt = format };
@@ -99,10 +98,11 @@ void vmp_trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_ca
 }
 
 /*
- * CPU time that callbacks have taken, by task, in a second: no pass is around all of them. Two
- * tasks whose place is the same lose some.
+ * CPU time that callbacks have taken, by task and the era of a guard, in a second: no pass is
+ * around all of them. Two whose place is the same lose some.
  */
 static struct {
+	u32 era;
 	pid_t pid;
 	unsigned long since;
 	u64 ns;
@@ -113,17 +113,27 @@ static struct {
 void vmp_guard_took(const struct vmp_watch *watch, u64 ns)
 {
 	const unsigned int limit = watch->rule->settings.callback;
-	typeof(taken[0]) *of_task = &taken[current->pid % ARRAY_SIZE(taken)];
+	const u32 era = READ_ONCE(watch->rule->guard->era);
+	const u32 place = current->pid + hash_32(era, 32);
+	typeof(taken[0]) *of_task = &taken[place % ARRAY_SIZE(taken)];
 	const unsigned long now = jiffies;
+	unsigned long passed;
 	unsigned int times;
+	bool known;
 
 	if (!limit)
 		return;
-	if (READ_ONCE(of_task->pid) != current->pid || now - READ_ONCE(of_task->since) > HZ) {
+	known = READ_ONCE(of_task->pid) == current->pid && READ_ONCE(of_task->era) == era;
+	passed = now - READ_ONCE(of_task->since);
+	if (!known || passed > HZ) {
+		/* slow ones are few in a second, and add up while each is beyond the limit */
+		if (!known || passed > 2 * HZ ||
+		    !vmp_guard_slow(READ_ONCE(of_task->ns), UINT_MAX, limit))
+			WRITE_ONCE(of_task->times, 0);
+		WRITE_ONCE(of_task->era, era);
 		WRITE_ONCE(of_task->pid, current->pid);
 		WRITE_ONCE(of_task->since, watch->at);
 		WRITE_ONCE(of_task->ns, 0);
-		WRITE_ONCE(of_task->times, 0);
 	}
 	ns = min(ns, (now - watch->at + 1) * (u64)TICK_NSEC) + READ_ONCE(of_task->ns);
 	WRITE_ONCE(of_task->ns, ns);
@@ -135,6 +145,7 @@ void vmp_guard_took(const struct vmp_watch *watch, u64 ns)
 			 "a task's callbacks took %llu ms of CPU time in a second, more than %u",
 			 div_u64(ns, NSEC_PER_MSEC), limit);
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_guard_took);
 
 /* An answer is beyond what the kernel takes. */
 void vmp_guard_clamped(const struct vmp_watch *watch, u64 answer)
@@ -206,9 +217,17 @@ void vmp_guard_pass_time(struct vmp_guard *guard, u64 now)
 	guard->since = now;
 }
 
+static void begin_era(struct vmp_guard *guard)
+{
+	static atomic_t eras;
+
+	WRITE_ONCE(guard->era, atomic_inc_return(&eras));
+}
+
 /* What was seen of the policies in force. With the guard's lock. */
 static void forget(struct vmp_guard *guard)
 {
+	begin_era(guard);
 	guard->now = (struct vmp_kills) {};
 	guard->window = (struct vmp_window) {};
 	guard->stall = (struct vmp_stall) {};
@@ -244,12 +263,14 @@ void vmp_guard_init_entry(struct vmp_entry *entry)
 {
 	raw_spin_lock_init(&entry->guard.lock);
 	entry->guard.since = vmp_guard_ms();
+	begin_era(&entry->guard);
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_guard_init_entry);
 
 /* Nobody that looked at the policies before is at it any more: they are stock at each point. */
 static void teardown_workfn(struct work_struct *work)
 {
-	/* for want of memory: the bypass holds meanwhile */
+	/* for want of memory: that it has tripped holds meanwhile */
 	if (vmp_control_teardown())
 		mod_delayed_work(system_long_wq, &teardown_work, HZ);
 }
@@ -331,6 +352,7 @@ void vmp_guard_clear(struct vmp_guard *guard)
 	/* before vmp_trip() may write the next reason */
 	smp_store_release(&guard->tripped, 0);
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_guard_clear);
 
 static const struct vmp_number numbers[] = {
 	{

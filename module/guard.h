@@ -14,7 +14,7 @@ enum vmp_cause {
 	VMP_CAUSE_OOM,		/* tasks were killed for want of memory */
 	VMP_CAUSE_STALL,	/* no page was reclaimed */
 	VMP_CAUSE_WAIT,		/* direct reclaims took long */
-	VMP_CAUSE_CALLBACK,	/* the callbacks of a pass did */
+	VMP_CAUSE_CALLBACK,	/* the callbacks of a task did */
 	VMP_CAUSE_CLAMPS,	/* answers were beyond what the kernel takes */
 	VMP_NR_CAUSES,
 };
@@ -66,11 +66,12 @@ struct vmp_stall {
  * @told: @reason is complete
  * @reason: why it has tripped
  * @asked: when a policy last decided something, in jiffies; 0: not since all were stock
+ * @era: another one with each change of what it looks at: what callbacks took before is no matter
  * @lock: protects what follows
  * @before: kills under stock
  * @now: those under the policies in force, or that were in force last
- * @since: when the last change was, in ms
- * @in_force: some policy is not stock since
+ * @since: up to when time has been counted, in ms
+ * @in_force: some policy is not stock
  * @window: the present one
  * @stall: the present one
  */
@@ -79,6 +80,7 @@ struct vmp_guard {
 	bool told;
 	char reason[VMP_REASON_MAX];
 	unsigned long asked;
+	u32 era;
 	raw_spinlock_t lock; /* see above */
 	struct vmp_kills before;
 	struct vmp_kills now;

@@ -57,13 +57,24 @@ static bool is_short(void)
 /* Who has found, last, that the machine has no memory left: only then the notifier is called. */
 static struct task_struct *killer;
 
+static bool stock_decides(const struct vmp_rule *rule)
+{
+	return rule->stock || vmscan_policy_bypassed();
+}
+
 static void reclaim_begins(void *data, VMP_RECLAIM_BEGINS)
 {
+	pid_t pid = current->pid;
+
 	/* Nobody was killed for that; if somebody is from now on, it is for another reason. */
 	if (unlikely(READ_ONCE(killer) == current))
 		WRITE_ONCE(killer, NULL);
+	/* How long stock takes is not held against a policy that is put in force meanwhile. */
+	scoped_guard(rcu)
+		if (stock_decides(vmp_rule_now(vmp_memcg_of(current), NULL)))
+			pid = 0;
 	WRITE_ONCE(begun_by(current)->at, jiffies);
-	WRITE_ONCE(begun_by(current)->pid, current->pid);
+	WRITE_ONCE(begun_by(current)->pid, pid);
 }
 
 /*
@@ -92,7 +103,7 @@ static void waited(unsigned long nr_reclaimed, bool machine)
 	rule = vmp_rule_now(waiting, NULL);
 	guard = rule->guard;
 	settings = &rule->settings;
-	if (rule->stock)
+	if (stock_decides(rule))
 		return;
 	/* Where policies make the passes, these tell. */
 	if ((machine || rule->cgroup) && !vmp_guard_walks(rule)) {
@@ -132,6 +143,8 @@ static void count_kill(const struct vmp_rule *rule, struct mem_cgroup *memcg, bo
 	const unsigned long asked = READ_ONCE(guard->asked);
 	struct vmp_kills kills, before;
 
+	if (vmscan_policy_bypassed())
+		return;
 	scoped_guard(raw_spinlock, &guard->lock) {
 		vmp_guard_pass_time(guard, vmp_guard_ms());
 		if (!guard->in_force) {

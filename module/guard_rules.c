@@ -188,7 +188,7 @@ EXPORT_SYMBOL_IF_KUNIT(vmp_guard_waits);
 /**
  * vmp_guard_slow() - do callbacks take too much CPU time?
  * @ns: what they took in a second
- * @times: how often they took some
+ * @times: how often they took some; in the seconds before, too, while each was beyond the limit
  * @limit: in ms
  *
  * Where a host takes a CPU away for many ticks, these are charged to a callback, if one was under

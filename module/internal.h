@@ -77,7 +77,8 @@ struct vmp_policy {
  * @numbers: the point's files with a number
  * @nr_numbers: how many they are
  * @option: its file with names; may be NULL
- * @fill: adds to a set the callbacks that settings need, which others may, too
+ * @fill: adds to a set the callbacks that settings need, which others may, too; NULL where they
+ *	are another point's
  * @show_stats: prints the counters of a rule; @machine: those that there are but once, too
  */
 struct vmp_point {
@@ -248,17 +249,20 @@ extern const struct vmp_point vmp_flush_point;
  * @budget: what it may scan, as settled last
  * @scan: the loop that made the last step
  * @aged: a generation was made in the pass
+ * @end: why the pass ends, if the last step was to end it
  * @batches_before: batches of the pass before that
  */
 struct vmp_pass_note {
 	u32 budget;
 	u32 scan : 5;
 	u32 aged : 1;
-	u32 batches_before : 26;
+	u32 end : 4;
+	u32 batches_before : 22;
 };
 
 static_assert(sizeof(struct vmp_pass_note) <= sizeof(u64));
 static_assert(VMP_FIRST_PLUGIN + VMP_MAX_PLUGINS <= 1 << 5);
+static_assert(VMP_GO_ON < 1 << 4);
 
 /**
  * struct vmp_decision - the next step of a pass, and why
@@ -396,8 +400,8 @@ enum vmp_span {
 u64 vmp_begin_id(enum vmp_span span);
 u64 vmp_end_id(enum vmp_span span);
 u64 vmp_cgroup_id(struct mem_cgroup *memcg);
-struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp_rule *rule,
-			   u32 policy, struct mem_cgroup *memcg, int nid);
+struct vmp_where vmp_where(u32 set, const struct vmp_rule *rule, u32 policy,
+			   struct mem_cgroup *memcg, int nid);
 int vmp_sleeps_probe(void);
 void vmp_sleeps_unprobe(void);
 int vmp_sleeps_event_on(void);

@@ -62,9 +62,9 @@ static const unsigned int profiles[NR_PROFILES][VMP_NR_POINTS] = {
 };
 
 /*
- * max_folios: a reclaim call of the multi-gen LRU takes 64 folios at most, so a larger number
- * only matters to MADV_PAGEOUT and the classic LRU, whose calls make two groups then; see
- * docs/history/results.md for how sizes compare. batch: MIN_LRU_BATCH, as in the stock loop.
+ * max_folios: a reclaim call of either LRU takes 64 folios at most, so a larger number only
+ * matters to MADV_PAGEOUT and to groups that span calls; see docs/history/results.md for how
+ * sizes compare. batch: MIN_LRU_BATCH, as in the stock loop.
  * floor: by measurement, see docs/results/scan-floor-sweep.md. Those of the guard: far beyond
  * what any policy here does, on a busy host, too.
  */

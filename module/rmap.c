@@ -74,7 +74,7 @@ static void trace_walk(const struct vmscan_walk *walk, const struct vmp_rule *ru
 	if (!trace_unmap_folio_enabled() && !trace_young_folio_enabled())
 		return;
 
-	where = vmp_where(walk->ops, rule,
+	where = vmp_where(to_vmp_set(walk->ops)->number, rule,
 			  rule->settings.policy[walk->young ? VMP_POINT_YOUNG : VMP_POINT_UNMAP],
 			  walk->memcg, walk->nid);
 	if (walk->young)

@@ -8,7 +8,7 @@
  * that each pass of memcg reclaim ends when it alone has enough, and the floors, do not.
  *
  * A kernel's own loop can't be asked when to age. Where that is the one of 7.2 and another
- * aging policy is wanted, ours stands in for it: "budget" with its floor and its batches.
+ * aging policy is wanted, ours stands in for it: "budget" without a floor, in batches of 64 pages.
  */
 #include <linux/array_size.h>
 #include <linux/limits.h>
@@ -183,8 +183,8 @@ static void count_pass(const struct vmp_rule *rule, const struct vmscan_pass *pa
 
 static struct vmp_where pass_where(const struct vmscan_pass *pass, const struct vmp_rule *rule)
 {
-	return vmp_where(pass->ops, rule, rule->settings.policy[VMP_POINT_SCAN], pass->memcg,
-			 pass->nid);
+	return vmp_where(to_vmp_set(pass->ops)->number, rule,
+			 rule->settings.policy[VMP_POINT_SCAN], pass->memcg, pass->nid);
 }
 
 static void trace_begin(const struct vmscan_pass *pass, const struct vmp_rule *rule, u64 budget)
@@ -277,12 +277,13 @@ static u64 next_step(const struct vmscan_pass *pass, struct vmscan_note *words)
 
 	CLASS(vmp_watch, watch)(rule, pass->memcg, VMP_POINT_SCAN);
 	decision = decide(rule, pass, words);
-	if (pass->last == VMSCAN_STOCK)
+	if (pass->last == VMSCAN_STOCK && VMSCAN_STEP_ACTION(decision.step) != VMSCAN_STOCK)
 		trace_begin(pass, rule, decision.budget);
 	if (VMSCAN_STEP_ACTION(decision.step) == VMSCAN_AGE)
 		vmp_aging_begins(rule, pass);
 	note->scan = scan;
 	note->budget = min(decision.budget, U32_MAX);
+	note->end = decision.end;
 	vmp_watch_answer(&watch, decision.step, is_clamped(decision.step));
 
 	return decision.step;
@@ -292,10 +293,13 @@ static bool pass_ended(const struct vmscan_pass *pass, struct vmscan_note *words
 {
 	struct vmp_pass_note *note = (struct vmp_pass_note *)words;
 	const struct vmp_rule *rule = vmp_rule(pass);
+	enum vmp_scan scan = rule->settings.policy[VMP_POINT_SCAN];
 	struct vmp_decision decision = {};
 
 	take_result(rule, pass, note);
-	if (!rule->plugin[VMP_POINT_SCAN])
+	if (pass->last == VMSCAN_END && note->scan == scan)
+		decision = (struct vmp_decision) { .end = note->end, .budget = note->budget };
+	else if (!rule->plugin[VMP_POINT_SCAN])
 		decision = decide(rule, pass, words);
 	decision.end = why_ended(rule, pass, decision.end);
 	count_pass(rule, pass, decision.budget, decision.end);

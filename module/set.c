@@ -57,7 +57,8 @@ static bool add_rules(struct vmp_set *set, struct vmp_rule *rule, struct vmp_ent
 	if (!vmp_hold_plugins(rule))
 		return false;
 	for (point = 0; point < VMP_NR_POINTS; point++)
-		vmp_points[point]->fill(&set->ops, &rule->settings);
+		if (vmp_points[point]->fill)
+			vmp_points[point]->fill(&set->ops, &rule->settings);
 
 	return true;
 }

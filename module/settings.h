@@ -78,7 +78,7 @@ enum vmp_dirty_gen {
  * @window: seconds that the guard counts in, and after which an OOM kill is no policy's
  * @stall: ms without a page reclaimed that it takes
  * @wait: ms of a direct reclaim that are not long yet
- * @callback: ms of CPU time that the callbacks of a pass may take
+ * @callback: ms of CPU time that the callbacks of a task may take in a second
  * @clamps: answers of a window that may be beyond what the kernel takes
  * @strict: the first OOM kill is one too many
  */
@@ -111,7 +111,7 @@ struct vmp_stats;
  * struct vmp_plugin_stats - what a policy of another module has done
  * @answers: how often it was asked
  * @clamps: answers beyond what the kernel takes
- * @ns: CPU time that it took, in ticks
+ * @ns: CPU time that it took, as of the last tick
  */
 struct vmp_plugin_stats {
 	u64 answers;

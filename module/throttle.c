@@ -4,12 +4,12 @@
  * has to wait, too.
  *
  * "memcg" has the batches of the multi-gen LRU counted in reclaim of a memory
- * cgroup, where the kernel then throttles by its own rules, and adds one. "all" has
+ * cgroup, where the kernel then throttles by its own rules, and adds two. "all" has
  * them counted in root reclaim too, where the kernel has no rules for the multi-gen
  * LRU. Those here follow the ones for the classic LRU.
  *
  * With VMSCAN_TRAIT_FEEDBACK stock counts all batches by itself, and throttles by that in
- * reclaim of a memory cgroup. What is left of "memcg" is its rule.
+ * reclaim of a memory cgroup. What is left of "memcg" are its two rules.
  */
 #include <linux/array_size.h>
 #include <linux/cleanup.h>

@@ -112,7 +112,7 @@ u64 vmp_cgroup_id(struct mem_cgroup *memcg)
 
 /**
  * vmp_where() - where something happens, for its trace event
- * @ops: the set in force
+ * @set: number of the set in force
  * @rule: the rule that holds there
  * @policy: index of the policy in force at the point
  * @memcg: the memcg that pages are taken from, or NULL
@@ -120,12 +120,12 @@ u64 vmp_cgroup_id(struct mem_cgroup *memcg)
  *
  * Return: that.
  */
-struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp_rule *rule,
-			   u32 policy, struct mem_cgroup *memcg, int nid)
+struct vmp_where vmp_where(u32 set, const struct vmp_rule *rule, u32 policy,
+			   struct mem_cgroup *memcg, int nid)
 {
 	return (struct vmp_where) {
 		.policy = policy,
-		.set = to_vmp_set(ops)->number,
+		.set = set,
 		.cgroup = vmp_cgroup_id(memcg),
 		.nid = nid,
 		.settings = rule->cgroup,
@@ -136,18 +136,6 @@ struct vmp_where vmp_where(const struct vmscan_policy_ops *ops, const struct vmp
  * Where a task begins to sleep the kernel has no tracepoint, and none of our code runs: a probe
  * tells of it.
  */
-static struct vmp_where throttled_where(const struct vmp_rule *rule, u32 set,
-					struct mem_cgroup *memcg, int nid)
-{
-	return (struct vmp_where) {
-		.policy = rule->settings.policy[VMP_POINT_THROTTLE],
-		.set = set,
-		.cgroup = vmp_cgroup_id(memcg),
-		.nid = nid,
-		.settings = rule->cgroup,
-	};
-}
-
 static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 {
 	struct pglist_data *pgdat = (void *)regs_get_kernel_argument(regs, 0);
@@ -159,7 +147,8 @@ static int reclaim_throttled(struct kprobe *p, struct pt_regs *regs)
 	guard(rcu)();
 	memcg = vmp_memcg_of(current);
 	rule = vmp_rule_now(memcg, &set);
-	where = throttled_where(rule, set, memcg, pgdat->node_id);
+	where = vmp_where(set, rule, rule->settings.policy[VMP_POINT_THROTTLE], memcg,
+			  pgdat->node_id);
 	trace_throttle_begin(&where, vmp_begin_id(VMP_SPAN_THROTTLE), reason);
 
 	return 0;
@@ -214,6 +203,6 @@ void vmp_trace_throttled(const struct vmp_rule *rule, u32 set, struct mem_cgroup
 	if (!trace_throttle_end_enabled())
 		return;
 
-	where = throttled_where(rule, set, memcg, nid);
+	where = vmp_where(set, rule, rule->settings.policy[VMP_POINT_THROTTLE], memcg, nid);
 	trace_throttle_end(&where, vmp_end_id(VMP_SPAN_THROTTLE), reason, us);
 }

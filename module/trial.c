@@ -15,11 +15,6 @@
 
 #define MOST_SECONDS	604800
 
-static bool machines(const struct vmp_entry *entry)
-{
-	return !entry->rule.cgroup;
-}
-
 /*
  * Put back what was set before, but for policies if the guard has tripped. Where there is no memory
  * for that, or it trips in this moment, it is tried again.
@@ -37,7 +32,7 @@ static void end_trial(struct vmp_entry *entry)
 	if (READ_ONCE(entry->guard.tripped))
 		vmp_set_stock(&trial->before, vmp_traits());
 	err = vmp_change_all(entry, &trial->before);
-	if (err && err != -ENOENT) {
+	if (err && !entry->removed) {
 		mod_delayed_work(system_long_wq, &trial->work, HZ);
 		return;
 	}
@@ -122,7 +117,7 @@ static ssize_t trial_write(struct file *file, const char __user *ubuf, size_t co
 	if (err)
 		return err;
 	word = strstr(text, " remove");
-	if (word && sysfs_streq(word, " remove") && !machines(to->entry)) {
+	if (word && sysfs_streq(word, " remove") && to->entry->rule.cgroup) {
 		remove = true;
 		*word = '\0';
 	}

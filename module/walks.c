@@ -80,13 +80,7 @@ static void end_walk(struct folio *folio, bool young)
 	/* The policy tells of these itself. */
 	if (!young && told->kind == VMSCAN_ANON && rule->settings.policy[VMP_POINT_UNMAP])
 		return;
-	where = (struct vmp_where) {
-		.policy = VMP_RMAP_STOCK,
-		.set = set,
-		.cgroup = vmp_cgroup_id(told->memcg),
-		.nid = told->nid,
-		.settings = rule->cgroup,
-	};
+	where = vmp_where(set, rule, VMP_RMAP_STOCK, told->memcg, told->nid);
 	if (young)
 		trace_young_folio(&where, told);
 	else

@@ -55,8 +55,8 @@ static void trace_feedback(const struct vmscan_evicted *evicted, const struct vm
 	if (!trace_writeback_feedback_enabled())
 		return;
 
-	where = vmp_where(evicted->ops, rule, rule->settings.policy[VMP_POINT_WRITEBACK],
-			  evicted->memcg, evicted->nid);
+	where = vmp_where(to_vmp_set(evicted->ops)->number, rule,
+			  rule->settings.policy[VMP_POINT_WRITEBACK], evicted->memcg, evicted->nid);
 	trace_writeback_feedback(&where, evicted, flags);
 }
 

@@ -341,8 +341,9 @@ struct vmscan_walk {
  *	@note is kept over a pass. It ends, whatever the answer, below memory.min, after two
  *	batches that did nothing, and when it has moved as much as the lruvec had. At
  *	VMSCAN_LIVE_PRIORITY or above, stock follows a pass that has not @enough, has made no
- *	generation, reclaimed nothing, and moved less than its share by the priority: no
- *	policy can idle into an OOM kill. It follows, too, where no set is left to ask.
+ *	generation, and moved less than its share by the priority, or than SWAP_CLUSTER_MAX
+ *	if it reclaimed something: no policy can idle into an OOM kill. It follows, too, where
+ *	no set is left to ask.
  *	Proactive reclaim of anonymous memory alone is left to stock where there is such.
  * @pass_ended: a pass of which this set, or one before it, has made a step has ended. True:
  *	rotate, in any case.
