@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what decides which tests run, what they say, and of the faulty builds."""
 
+import platform
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from vmp.common import REPO, Failure
+from vmp.guest import architecture
 from vmp.guest.module import Edit
+from vmp.guest.sources import Version
 from vmp.guest.suite import GUEST
 from vmp.testing import changed, mutants, results
 from vmp.testing.faults import FAULTS, NEEDED
@@ -81,8 +86,32 @@ def test_the_tests_that_catch_mutants_belong_to_make_test() -> None:
     for mutant in mutants.MUTANTS:
         tests = {"debug": debug, "plain": plain | debug, "bpf": set(names("bpf"))}[mutant.variant]
         assert mutant.test in tests, mutant.name
+        assert mutant.machine in {"", *(found.machine for found in architecture.ALL.values())}
     assert len(mutants.MUTANTS) == len({mutant.name for mutant in mutants.MUTANTS})
     assert set(NEEDED) <= plain | debug
+
+
+@pytest.mark.parametrize(
+    ("changed_field", "why"),
+    [
+        ({}, ""),
+        ({"series": "7.2"}, "only 7.2 needs what it leaves out"),
+        ({"machine": "x86_64"}, "only guests of x86_64 show what it does"),
+        ({"machine": "aarch64"}, ""),
+        ({"path": "module/writeback.c"}, "this kernel has no writeback point"),
+        ({"path": "mm/none.c"}, "the series has no mm/none.c"),
+        ({"path": "mm/vmscan.c"}, ""),
+        ({"test": "bpf"}, "bpftool is this machine's"),
+        ({"test": "demote"}, "no table of this architecture tells the kernel of slow memory"),
+    ],
+)
+def test_mutants_that_no_guest_of_arm64_shows(
+    monkeypatch: pytest.MonkeyPatch, changed_field: dict[str, Any], why: str
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    mutant = replace(mutants.Mutant("one", "module/scan.c", "old", "new"), **changed_field)
+    version = Version("7.3.4", "7.3.4-1", architecture.ARM64)
+    assert mutants.useless(mutant, version, {"flush"}, "+++ b/mm/vmscan.c\n") == why
 
 
 def test_groups_have_all_guest_tests_but_those_of_a_full_run() -> None:

@@ -61,6 +61,23 @@ def test_a_test_that_hangs(tmp_path: Path, test: str) -> None:
     assert done.stdout.endswith("status 1\n")
 
 
+def test_a_runner_that_hangs(tmp_path: Path) -> None:
+    """The clock stops to say that it goes, after it has said where the runner is."""
+    (tmp_path / "due").write_text("100\n")
+    short = "s/2000/1/; s/1000000 - took/1000/"  # a second of its work
+    clock = f"""
+        renice() {{ :; }}
+        . {GUEST}/session.sh
+        . <(sed '/^run_clock/,/^}}/{{ s,/proc/.*adj,/dev/null,; {short} }}' {GUEST}/clock.sh)
+        kill $ticker
+        run_clock
+    """
+    done = bash(tmp_path, clock)
+    assert done.stdout.startswith("... 60 s\n# it hangs before its test, or after it:\n# ")
+    assert "/clock.sh" not in done.stderr
+    assert done.returncode == 0
+
+
 def test_a_zombie_is_gone(tmp_path: Path) -> None:
     """A guest test that took one for a task in reclaim failed after three minutes."""
     with subprocess.Popen(["true"]) as zombie, subprocess.Popen(["sleep", "60"]) as alive:

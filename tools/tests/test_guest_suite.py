@@ -55,11 +55,14 @@ def suite(
     def run(guest: Guest) -> tuple[list[list[str]], str]:
         guests: list[list[str]] = []
 
-        def vm_once(words: Words, _log: Path) -> tuple[int, str]:
+        def vm_once(words: Words, _log: Path, tell: Callable[[str], None]) -> tuple[int, str]:
             assert "VMP_STOP=1" in words
             tests = [str(word) for word in words[words.index(GUEST / "run") + 1 :]]
             guests.append(tests)
-            return guest(tests)
+            status, text = guest(tests)
+            for line in text.splitlines():
+                tell(line)
+            return status, text
 
         monkeypatch.setattr(guest_tests, "vm_once", vm_once)
         guest_suite(Report(tmp_path / "log"), "x", tmp_path, TESTS, False)

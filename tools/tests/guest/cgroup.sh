@@ -6,10 +6,7 @@ set -euo pipefail
 trap clean_up EXIT
 ab=$(realpath "$(dirname "$0")/../..")/ab
 
-((${VMP_SCALE:-100} >= 50)) || {
-	echo "the plain kernel is enough for what is all in user space"
-	exit 4
-}
+((${VMP_SCALE:-100} >= 50)) || skip "the plain kernel, which is enough for what is all in user space"
 
 # measured OPTIONS...: of the load; a service that does ten operations each time it is asked.
 measured() {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""cgroups-race.py SECONDS CGROUPS TOP SETTINGS FILES: cgroups and settings, all at once.
+"""cgroups-race.py SECONDS CGROUPS TOP SETTINGS FILES SEED: cgroups and settings, all at once.
 
 Workers make memory cgroups below TOP, fill them, give them settings in SETTINGS (the module's
 cgroups/), change these, set limits, reclaim, age, take the settings away and remove them, at random
-and each the same ones. Meanwhile the settings of the machine change. Prints how often each was
-done.
+by the number SEED and each the same ones. Meanwhile the settings of the machine change. Prints how
+often each was done.
 """
 
 import mmap
@@ -18,6 +18,7 @@ from pathlib import Path
 
 SECONDS, NUMBER = float(sys.argv[1]), int(sys.argv[2])
 TOP, SETTINGS, FILES = map(Path, sys.argv[3:6])
+SEED = int(sys.argv[6])
 WORKERS = 4
 # As often as they are here.
 ACTIONS = (
@@ -132,10 +133,10 @@ def work(seed: int) -> None:
 
 
 workers = []
-for seed in range(WORKERS):
+for worker in range(WORKERS):
     workers.append(os.fork())
     if not workers[-1]:
-        work(seed)
+        work(SEED * WORKERS + worker)
         print(*(f"{name} {count}" for name, count in sorted(done.items())), sep=", ", flush=True)
         os._exit(0)
 failed = sum(os.waitpid(pid, 0)[1] != 0 for pid in workers)

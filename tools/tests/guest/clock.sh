@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2034 # the scripts that source this use the variables
 # How guest tests wait, and their clock, for deadlines. Its seconds are as long as an emulated guest
 # needs for a second's work, with an idle host: a busy one, which leaves the guest little of its
-# CPUs, makes them longer. On a fast machine they are real ones.
+# CPUs, makes them longer, up to some five real ones: what hangs has to end some time. On a fast
+# machine they are real ones.
 
 # Nobody writes into it.
 exec {nothing}<> <(:)
@@ -37,7 +38,17 @@ read_clock() {
 	until read -r clock <"$VMP_TEST_WORK/clock"; do :; done
 }
 
-# The second has a fixed piece of work, which is a twentieth of it. Says each minute that it goes.
+# overdue SECOND: is that later than the file "due" has? It is empty while it is written.
+overdue() {
+	local due=''
+
+	{ read -r due <"$VMP_TEST_WORK/due"; } 2>/dev/null || true
+	[[ $due ]] && (($1 > due))
+}
+
+# The second has a fixed piece of work, which is a twentieth of it. Says each minute that it goes,
+# until what runs the tests is overdue: then it says where that hangs. Who hears nothing more ends
+# the guest.
 run_clock() {
 	local seconds i began took idle
 
@@ -46,12 +57,18 @@ run_clock() {
 	echo -1000 >"/proc/$BASHPID/oom_score_adj"
 	for ((seconds = 1; ; seconds++)); do
 		echo "$seconds" >"$VMP_TEST_WORK/clock"
-		((seconds % 60)) || echo "... $seconds s"
+		if ! ((seconds % 60)); then
+			! overdue "$seconds" || break
+			echo "... $seconds s"
+		fi
 		began=${EPOCHREALTIME/./}
 		for ((i = 0; i < 2000; i++)); do :; done
 		took=$((${EPOCHREALTIME/./} - began))
 		idle=$((took > 50000 ? took * 19 : 1000000 - took))
+		idle=$((idle < 4000000 ? idle : 4000000))
 		printf -v idle "%d.%06d" $((idle / 1000000)) $((idle % 1000000))
 		pause "$idle"
 	done
+	echo "# it hangs before its test, or after it:"
+	in_session 0 | sed 's/^/# /'
 }

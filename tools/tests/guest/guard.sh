@@ -11,12 +11,9 @@ other=$CGROUPS/vmp-other
 
 guard_clean_up() {
 	clean_up_begins
-	has_module vmscan_policy || insmod "$VMP_MODULE_DIR/vmscan_policy.ko"
-	settings_remove
+	[[ ! -e $POLICY/bypass ]] || echo 0 >"$POLICY/bypass"
 	[[ ! -d $other ]] || rmdir "$other"
 	[[ ! -d $instance ]] || echo 0 >"$instance/events/enable"
-	echo stock >"$POLICY/profile"
-	set_lru mglru
 	fault_clean_up
 }
 trap guard_clean_up EXIT
@@ -250,6 +247,11 @@ oom)
 	echo 0 >"$VMP_MEMCG/memory.oom.group"
 	! tripped || fail "it trips for a cgroup's kill: $(<"$own/guard/reason")"
 	echo 1 >"$own/guard/strict"
+	# What is killed while all policies are bypassed is stock's.
+	echo 1 >"$POLICY/bypass"
+	kill_one
+	echo 0 >"$POLICY/bypass"
+	! tripped || fail "it trips while policies are bypassed: $(<"$own/guard/reason")"
 	kill_one
 	has_tripped "oom : an OOM kill: "
 	;;

@@ -34,8 +34,10 @@ large_set always always
 load_fault_module
 # A livepatch has another function of that name, which is the one that runs.
 livepatch=$(awk '$3 == "folio_referenced" && $4 { print substr($4, 2, length($4) - 2) ":" }' /proc/kallsyms)
+mlock=__x64_sys_mlock
+[[ $(uname -m) == x86_64 ]] || mlock=__arm64_sys_mlock
 cat >"$tracing/kprobe_events" <<-END
-	p:vmp_mlock __x64_sys_mlock
+	p:vmp_mlock $mlock
 	r:vmp_referenced ${livepatch}folio_referenced flags=+0(\$arg4):x64
 END
 failed=

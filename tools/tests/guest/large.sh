@@ -5,7 +5,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need_point unmap
-modprobe test_hmm 2>/dev/null || skip "CONFIG_TEST_HMM"
+modinfo test_hmm &>/dev/null || skip "CONFIG_TEST_HMM"
+modprobe test_hmm || fail "test_hmm doesn't load"
 [[ -e /sys/kernel/debug/gup_test ]] || skip "CONFIG_GUP_TEST"
 trap clean_up EXIT
 

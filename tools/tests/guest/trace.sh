@@ -129,7 +129,7 @@ names=(dirty lazyfree-dirty locked aged)
 wanted=(flush.batches scan.passes writeback.batches aging.sync unmap.folios unmap.left young.folios)
 # What is left to stock: single entries there, and here those whose swap count is full.
 if has_trait discard; then
-	names+=(soft-dirty)
+	names+=(forked)
 else
 	names+=(sharers)
 	wanted+=(unmap.kept)

@@ -11,7 +11,7 @@ SPLAT_LINES = 60  # an excerpt is cut after that many lines
 # look for them: stock has some.
 SPLAT = re.compile(
     r"WARNING: |BUG: (?!KCSAN: )|BUG [\w-]+ \(|kernel BUG at |watchdog: BUG: |Oops: "
-    r"|general protection fault"
+    r"|general protection fault|Unable to handle kernel |Internal error: "
     r"|\S+.*: [0-9a-f]{4} \[#\d+\]|Kernel panic|UBSAN: |INFO: task .* blocked for more than"
     r"|INFO: trying to register non-static key|rcu: INFO: |INFO: rcu_|refcount_t: "
     r"|kmemleak: \d+ new suspected|.*(unreferenced object 0x|Bad swap file entry)"

@@ -46,31 +46,39 @@ def vm_succeeds(arguments: list[str | Path], log: Path) -> None:
         raise Failure(f"tools/vm ended with status {status}: {log}\n{tail(text)}")
 
 
-def report_results(report: Report, label: str, text: str) -> tuple[int, int]:
-    """Report each test that a guest ended; return how many these are, and how many failed."""
-    comments: list[str] = []
-    ended = failed = 0
-    for line in text.splitlines():
+class GuestResults:
+    """Reports each test of a guest when it has ended, from the lines that the guest says."""
+
+    def __init__(self, report: Report, label: str) -> None:
+        """Begin with a guest."""
+        self.report = report
+        self.label = label
+        self.comments: list[str] = []
+        self.ended = self.failed = 0
+
+    def tell(self, line: str) -> None:
+        """Take the next line."""
         result = KTAP.match(line)
-        if result and result[2].endswith(" # SKIP"):
-            name = result[2].removesuffix(" # SKIP")
-            # the last line is how long it took
-            report.skip(f"{label}: {name}", "; ".join(comments[:-1]))
+        if line.startswith("# "):
+            self.comments.append(line[2:])
         elif result:
-            failed += bool(result[1])
-            took = (
-                re.fullmatch(rf"{re.escape(result[2])}: (\d+) s", comments[-1])
-                if comments
-                else None
-            )
-            seconds = float(took[1]) if took else None
-            report.add(f"{label}: {result[2]}", "\n".join(comments) if result[1] else None, seconds)
-        elif line.startswith("# "):
-            comments.append(line[2:])
-        if result:
-            ended += 1
-            comments = []
-    return ended, failed
+            self.add(result[2], bool(result[1]))
+            self.ended += 1
+            self.comments = []
+
+    def add(self, name: str, failed: bool) -> None:
+        """Report a test that has ended."""
+        comments = self.comments
+        if name.endswith(" # SKIP"):
+            name = name.removesuffix(" # SKIP")
+            # the last line is how long it took
+            self.report.skip(f"{self.label}: {name}", "; ".join(comments[:-1]))
+            return
+        self.failed += failed
+        last = comments[-1] if comments else ""
+        took = re.fullmatch(rf"{re.escape(name)}: (\d+) s", last)
+        why = "\n".join(comments) if failed else None
+        self.report.add(f"{self.label}: {name}", why, float(took[1]) if took else None)
 
 
 def names(group: str) -> list[str]:
@@ -130,8 +138,10 @@ def guest_suite(
     unclean: list[str] = []
     for number in range(1, GUESTS + 1):
         log = OUT / f"test-guest-{label}-{number}.log"
-        status, text = vm_once([*words_vm, "--", "env", *words, GUEST / "run", *left], log)
-        ended, failed = report_results(report, label, text)
+        results = GuestResults(report, label)
+        command: Words = [*words_vm, "--", "env", *words, GUEST / "run", *left]
+        status, text = vm_once(command, log, results.tell)
+        ended, failed = results.ended, results.failed
         reason = f"tools/vm ended with status {status}: {log}\n{tail(text)}"
         if status == STALE_BREAKPOINT:
             left, why = left[ended:] or left[-1:], "QEMU lost the guest"

@@ -15,7 +15,7 @@ from vmp.guest.debian import Installation, console, run_script
 from vmp.guest.log import find_splat, read_log
 from vmp.guest.qemu import Machine
 from vmp.guest.suite import programs_of
-from vmp.testing.guest_tests import names, report_results
+from vmp.testing.guest_tests import GuestResults, names
 from vmp.testing.results import Report
 
 SCRIPTS = REPO / "tools" / "tests" / "debian"
@@ -93,8 +93,10 @@ def run_on(
         except Failure as reason:
             failure = str(reason)
     text = log.read_text(errors="replace") if log.exists() else ""
-    ended, failed = report_results(report, label, text)
-    if failed and ended == len(tests):
+    results = GuestResults(report, label)
+    for line in text.splitlines():
+        results.tell(line)
+    if results.failed and results.ended == len(tests):
         failure = None  # it has been told
     splat = find_splat(read_log(console(log))) if console(log).exists() else []
     report.add(f"{label}: the guest ran to its end with a clean log", "\n".join(splat) or failure)

@@ -4,6 +4,7 @@
 import re
 import time
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -14,13 +15,11 @@ from vmp.guest.kernel import build_kernel
 from vmp.guest.log import STALE_BREAKPOINT
 from vmp.guest.module import Edit, build_edited_kernel, build_module
 from vmp.guest.offered import policies
-from vmp.guest.sources import find_version
+from vmp.guest.sources import Version, find_version
 from vmp.guest.suite import GUEST, PATIENCE, prepare, vm
 from vmp.programs import compile_workloads
 from vmp.testing.guest_tests import KUNIT, SEVERAL, judge_kunit, kunit_log, names, settings
 from vmp.testing.results import Report
-
-LIMIT = 400  # seconds of the guest tests' clock: a faulty build may hang its test
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ class Mutant(Edit):
     test: str = "kunit"
     debug: bool = False  # on the debug kernel
     series: str = ""  # the only one on which it has an effect
+    machine: str = ""  # likewise, as uname names it
 
     @property
     def variant(self) -> str:
@@ -59,21 +59,26 @@ def kunit_case(text: str) -> str:
     return str(found[-1]).strip()
 
 
+def several(test: str) -> list[str]:
+    """Return what a guest with several nodes is started with, [] for a test that has one."""
+    return next((options for group, *options in SEVERAL.values() if test in names(group)), [])
+
+
 def caught_by(mutant: Mutant, name: str) -> str:
     """Build a mutant of a kernel and run its test; return what caught it, '' if nothing has."""
     kernel = build_kernel(name, mutant.variant)
     edits = () if mutant.in_kernel else (mutant,)
     module = build_module(kernel, *edits)
-    words = [f"VMP_LIMIT={LIMIT}", *settings(kernel, "mutant", [mutant.test], False, *edits)]
+    words = settings(kernel, "mutant", [mutant.test], False, *edits)
     booted = build_edited_kernel(kernel, mutant) if mutant.in_kernel else kernel
     options: Words = ["--kernel", booted, "--module", module, "--disk", "2G:1000", *PATIENCE]
-    options += next(
-        (several for group, *several in SEVERAL.values() if mutant.test in names(group)), []
-    )
+    options += several(mutant.test)
     said = kunit_log("mutant", mutant.test)
     said.unlink(missing_ok=True)
     log = OUT / f"test-mutant-{mutant.name}.log"
     status, text = vm([*options, "--", "env", *words, GUEST / "run", mutant.test], log)
+    if skipped := re.search(r"^ok 1 - \S+ # SKIP.*", text, re.MULTILINE):
+        raise Failure(skipped[0])
     if re.search(rf"^not ok 1 - {mutant.test}$", text, re.MULTILINE):
         return mutant.test
     if status == SPLAT:
@@ -96,6 +101,25 @@ def named(pattern: str) -> list[Mutant]:
     return found
 
 
+def useless(mutant: Mutant, version: Version, offered: Collection[str], patches: str) -> str:
+    """Return why no test can catch a mutant on a kernel, which has these points; '' if one can."""
+    architecture = version.architecture
+    point = OF_POINT.get(mutant.path)
+    if point and point not in offered:
+        return f"this kernel has no {point} point"
+    if mutant.in_kernel and f"+++ b/{mutant.path}\n" not in patches:
+        return f"the series has no {mutant.path}"
+    if mutant.series and mutant.series != version.series:
+        return f"only {mutant.series} needs what it leaves out"
+    if mutant.machine and mutant.machine != architecture.machine:
+        return f"only guests of {mutant.machine} show what it does"
+    if mutant.variant == "bpf" and not architecture.native:
+        return "bpftool is this machine's"
+    if "--slow-node" in several(mutant.test) and not architecture.hmat:
+        return "no table of this architecture tells the kernel of slow memory"
+    return ""
+
+
 def run_all(report: Report, _full: bool, kernel: str) -> None:
     """Check that each mutant is caught, and print the table."""
     run_some(report, kernel, MUTANTS)
@@ -110,15 +134,8 @@ def run_some(report: Report, kernel: str, mutants: list[Mutant]) -> None:
     patches = "".join(patch.read_text() for patch in hook_patches(version.series))
     rows = []
     for mutant in mutants:
-        point = OF_POINT.get(mutant.path)
-        if point and point not in offered:
-            report.skip(f"mutant {mutant.name}", f"this kernel has no {point} point")
-            continue
-        if mutant.in_kernel and f"+++ b/{mutant.path}\n" not in patches:
-            report.skip(f"mutant {mutant.name}", f"the series has no {mutant.path}")
-            continue
-        if mutant.series and mutant.series != version.series:
-            report.skip(f"mutant {mutant.name}", f"only {mutant.series} needs what it leaves out")
+        if why := useless(mutant, version, offered, patches):
+            report.skip(f"mutant {mutant.name}", why)
             continue
         start = time.monotonic()
         by = ""
