@@ -6,13 +6,9 @@
  * the pages that were filled so far.
  */
 #include <fcntl.h>
-#include <getopt.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "common.h"
 
 #define PAGE	4096UL
 #define ALIGN	(2UL << 20)
@@ -21,12 +17,6 @@ static size_t size = 16UL << 20, folio = 64UL << 10, step = 1UL << 20;
 static const char *file;
 static bool by_limit;
 static int progress;
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static char *reserve(void)
 {

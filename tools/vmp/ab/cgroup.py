@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The memory cgroup that a workload runs in."""
 
-import re
 import signal
 import subprocess
 import tempfile
@@ -32,8 +31,7 @@ class Cgroup:
     def stolen(self) -> int:
         """Return the pages that reclaim has taken from the cgroup."""
         text = (self.path / "memory.stat").read_text()
-        found = re.search(r"^pgsteal (\d+)$", text, re.MULTILINE)
-        return int(found[1]) if found else 0
+        return parse_pairs(text, ["pgsteal"]).get("pgsteal", 0)
 
     def limit(self) -> int | None:
         """Return the cgroup's own limit in bytes, None without one."""

@@ -3,6 +3,7 @@
 
 import os
 import re
+from contextlib import suppress
 
 from vmp.common import ICOUNT, Failure, find_tracefs
 
@@ -61,11 +62,8 @@ class Functions:
         self.sleep_time = (self.path / "options/sleep-time").read_text()
         try:
             for name in sorted(names):
-                try:
-                    with (self.path / "set_ftrace_filter").open("a") as chosen:
-                        chosen.write(name)
-                except OSError:
-                    pass
+                with suppress(OSError), (self.path / "set_ftrace_filter").open("a") as chosen:
+                    chosen.write(name)
             missing = names - set(re.findall(r"^(\w+)", self.filter(), re.MULTILINE))
             if missing:
                 raise Failure(

@@ -104,13 +104,14 @@ class Stalls:
                     self.write(f"events/vmscan/mm_vmscan_{kind}_reclaim_{edge}/enable", "1")
             self.pipe = os.open(self.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
             self.write("tracing_on", "1")
-        except OSError:
-            self.path.rmdir()
+        except BaseException:  # a signal, too
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self.pipe)
+        if self.pipe >= 0:
+            os.close(self.pipe)
         self.path.rmdir()
 
     def drain(self) -> tuple[list[Wait], int]:

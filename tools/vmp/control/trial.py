@@ -157,11 +157,6 @@ class Phase:
         return int(self.last.counted["kills"] - self.first.counted["kills"])
 
 
-def cell(value: float | None) -> str:
-    """Return a figure; - for none."""
-    return "-" if value is None else number(value)
-
-
 def table(phases: list[Phase]) -> Iterator[str]:
     """Return the lines of the verdict's table."""
 
@@ -169,17 +164,17 @@ def table(phases: list[Phase]) -> Iterator[str]:
         return f"{title:<26}" + "".join(f"{text:>12}" for text in cells)
 
     yield line("", [phase.name for phase in phases])
-    yield line("seconds", [cell(phase.last.at - phase.first.at) for phase in phases])
+    yield line("seconds", [number(phase.last.at - phase.first.at) for phase in phases])
     for title, counter, unit in ROWS:
-        yield line(title, [cell(phase.rate(counter, unit)) for phase in phases])
+        yield line(title, [number(phase.rate(counter, unit)) for phase in phases])
     yield line("OOM kills", [str(phase.kills()) for phase in phases])
 
 
 def progress(name: str, step: Phase, left: float) -> str:
     """Return the line of an interval."""
     shown_rows = ("stolen", "flushes", "waits", "refaults")
-    found = ", ".join(f"{counter} {cell(step.rate(counter))}" for counter in shown_rows)
-    some = cell(step.rate("some_usec", 10_000))
+    found = ", ".join(f"{counter} {number(step.rate(counter))}" for counter in shown_rows)
+    some = number(step.rate("some_usec", 10_000))
     kills = f", {step.kills()} OOM kills" if step.kills() else ""
     return f"{name}, {left:.0f} s to go; a second: {found}; PSI some {some} %{kills}"
 

@@ -298,7 +298,9 @@ def archive_series() -> list[str]:
 def fetch(version: Version) -> Path:
     """Return the source package, downloaded with apt if it isn't in the cache."""
     deb = version.deb
-    if not deb.exists():
+    with locked(DEBS / ".lock"):
+        if deb.exists():
+            return deb
         say(f"downloading {version.name} {version.package}")
         part = DEBS / f".{version.package}"
         shutil.rmtree(part, ignore_errors=True)
@@ -311,7 +313,7 @@ def fetch(version: Version) -> Path:
         )
         (part / deb.name).rename(deb)
         part.rmdir()
-    return deb
+        return deb
 
 
 def unpack(version: Version, tree: Path, *only: str) -> None:
@@ -341,8 +343,7 @@ def newest(series: str) -> Version:
     kept = sorted(cached(series), key=key)
     if kept and version not in kept:
         try:
-            with locked(DEBS / ".lock"):
-                fetch(version)
+            fetch(version)
         except Failure as failure:
             say(f"{failure}: going on with {kept[-1].point}")
             version = kept[-1]

@@ -219,10 +219,11 @@ def release_objects(version: Version, state: str) -> Path:
         "series": touched(patches).objects if state == STOCK else list(map(file_digest, patches)),
     }
     result = OBJECTS / inputs_key(inputs)
-    if not result.exists():
-        part = OBJECTS / f".{result.name}"
-        release_trial(version, version.series).compile(state, part)
-        part.rename(result)
+    with locked(result.with_suffix(".lock")):
+        if not result.exists():
+            part = OBJECTS / f".{result.name}"
+            release_trial(version, version.series).compile(state, part)
+            part.rename(result)
     if state != STOCK:
         known = warnings(release_objects(version, STOCK))
         if new := [line for line in warnings(result) if line not in known]:

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vmp.common import REPO, Failure, Words, run
+from vmp.common import REPO, Failure, Words, locked, run
 from vmp.guest.configuration import OPTION
 from vmp.guest.hooks import hook_patches
 from vmp.guest.make import make_environment
@@ -288,8 +288,14 @@ def build_policies(target: Target, directory: Path, place: Path, *edits: Edit) -
 def build(target: Target) -> Path:
     """Return the directory with the livepatch and the module; builds them if needed."""
     result = BUILT / key(target)
-    if result.exists():
-        return result
+    with locked(BUILT / f"{result.name}.lock"):
+        if not result.exists():
+            build_locked(target, result)
+    return result
+
+
+def build_locked(target: Target, result: Path) -> None:
+    """Build the livepatch and the module into a directory that isn't there yet."""
     kpatch = find_kpatch()
     part = BUILT / f".{result.name}"
     shutil.rmtree(part, ignore_errors=True)
@@ -308,4 +314,3 @@ def build(target: Target) -> Path:
     }
     (part / "about.json").write_text(json.dumps(about, indent=2) + "\n")
     part.rename(result)
-    return result
