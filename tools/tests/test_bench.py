@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure as Drawing
+from tests.drawings import same_picture
 from vmp.ab.plan import arguments, make_plan
 from vmp.bench import command, plan, registered
 from vmp.bench.experiment import PAGES, Experiment, Figure, find, names, parse
@@ -188,7 +189,8 @@ def test_an_unknown_experiment() -> None:
 
 def ab_args(experiment: Experiment, run: str, here: bool) -> Any:
     """Return ab's plan of a run."""
-    words = command.words(experiment, run, "f.json", "/dev/sdx" if here else None)
+    disk = "/dev/sdx,/dev/sdy" if "--twins" in experiment.ab else "/dev/sdx"
+    words = command.words(experiment, run, "f.json", disk if here else None)
     words = words[words.index("tools/ab") + 1 :]
     parser = Parser()
     arguments(parser)
@@ -870,6 +872,21 @@ def test_figures_are_older_than_results(commits: Callable[[str], str]) -> None:
     registered.check(new, results(one=report([1.0] * 6, [2.0] * 6)))
 
 
+def test_one_run_is_of_an_experiment_that_is_in_a_commit(
+    commits: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = GOOD.replace("seconds 4", "seconds 5")
+    monkeypatch.setattr(command, "find", lambda name: parse(name, text))
+    commits(GOOD)
+    command.tell_unregistered(parse("x", text).only("one"), False)
+    assert "x: figures or sizes are in no commit yet" in capsys.readouterr().err
+    commits(text)
+    command.tell_unregistered(parse("x", text).only("one"), False)
+    assert not capsys.readouterr().err
+
+
 def test_what_is_only_told_changes_no_figure(commits: Callable[[str], str]) -> None:
     first = commits(GOOD)
     text = GOOD.replace('about = "A"', 'about = "more"').replace('"operations"', '"more"')
@@ -919,7 +936,7 @@ def test_a_page_is_that_of_its_results(directory: Path) -> None:
     assert page.read_text() == render(experiment, every)
     if experiment.curve:
         drawn = picture(experiment, experiment.curve, counting(every)[0])
-        assert page.with_suffix(".svg").read_text() == drawn
+        assert same_picture(page.with_suffix(".svg").read_text(), drawn)
         assert max(map(len, re.findall(">([^<]*)</text>", drawn))) <= LEGEND, "it is cut off"
     assert f"]({page.name})" in (PAGES / "README.md").read_text()
 

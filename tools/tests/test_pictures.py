@@ -4,12 +4,29 @@
 import re
 from pathlib import Path
 
+import pytest
 from pictures import demo, figures
+from tests.drawings import same_picture
 
 
 def test_the_picture_is_that_of_the_table() -> None:
     """If this fails: tools/pictures/figures.py."""
-    assert figures.PICTURE.read_text() == figures.picture(figures.README.read_text())
+    drawn = figures.picture(figures.README.read_text())
+    assert same_picture(figures.PICTURE.read_text(), drawn)
+
+
+@pytest.mark.parametrize(("old", "new", "same"), [
+    ("M 12.000004 ", "M 12.000005 ", True),
+    ("M 12.000004 ", "M 12.020004 ", False),
+    ("-m0123456789", "-m012345678a", True),
+    ("-95.6 %", "-95.7 %", False),
+    ("series1", "series2", False),
+    ("fig", "figs", False),
+])  # fmt: skip
+def test_a_picture_is_told_from_another(old: str, new: str, same: bool) -> None:
+    text = '<use id="fig-m0123456789" d="M 12.000004 3" style="var(--series1)"/>-95.6 %'
+    assert old in text
+    assert same_picture(text, text.replace(old, new)) is same
 
 
 def test_its_numbers_are_those_of_the_five_rows() -> None:

@@ -27,7 +27,7 @@ from vmp.result.metrics import MODULE_COUNTERS, Metric, sections
 from vmp.result.model import Result, Results
 
 TOOL = "bench"
-SLOWER = 4  # a busy machine may take so many times the minutes
+SLOWER = 8  # a busy machine may take so many times the minutes
 GUEST_DISK = "/dev/vda"
 
 
@@ -183,8 +183,11 @@ def kernels(experiment: Experiment, args: argparse.Namespace) -> list[str]:
 
 
 def tell_unregistered(experiment: Experiment, here: bool) -> None:
-    """Say of an experiment whose figures are in no commit that its results are for no page."""
-    if checkout() and registered(experiment, here) is None:
+    """Say of an experiment whose figures are in no commit that its results are for no page.
+
+    It may be one run of an experiment: what is in a commit is all of it.
+    """
+    if checkout() and registered(find(experiment.name), here) is None:
         print(
             f"{TOOL}: {experiment.name}: figures or sizes are in no commit yet, so `page` will not "
             "take these results",
@@ -327,7 +330,9 @@ def arguments(parser: Parser) -> None:
     add.add_argument(
         "--here", action="store_true", help="on this machine, at the published size; no guest"
     )
-    add.add_argument("--disk", metavar="DEVICE", help="with --here: a blank disk to work on")
+    add.add_argument(
+        "--disk", metavar="DEVICE", help="with --here: a blank disk to work on, or A,B for twins"
+    )
     add.add_argument(
         "--run", metavar="RUN", dest="run_name", help="only this run of the experiment"
     )

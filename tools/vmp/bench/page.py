@@ -10,6 +10,7 @@ from vmp.bench.registered import told
 from vmp.form import interval, number, percent
 from vmp.result.goals import CANNOT, rule, verdict
 from vmp.result.model import CHOICES, Results, Row
+from vmp.result.table import pieces
 
 WIDTH = 100
 HEAD = (
@@ -159,7 +160,7 @@ def compared(results: Results) -> str:
         line = (
             f"- {name}, Linux {where['kernel']}: A `{what.a}`, B `{what.b}`{both}; "
             f"{where['lru']} LRU, {where['cpus']} CPUs, {(what.memory_bytes or 0) >> 20} MiB, "
-            f"{len(result.slices)} slices of {what.slice_seconds:g} s; "
+            f"{pieces(result)}; "
             f"{len(boots)} boot{'s' * (len(boots) > 1)}, "
             f"{' and '.join(dict.fromkeys(map(told, boots)))}"
         )

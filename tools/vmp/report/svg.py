@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Drawing with matplotlib into SVG that goes into a page: its colours are the page's.
 
-Text stays text, and the same figures give the same bytes.
+Text stays text, and the same figures give the same bytes on the same kind of processor.
 """
 
 import io

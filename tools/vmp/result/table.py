@@ -168,15 +168,22 @@ def turnover(result: Result) -> list[str]:
     return [said]
 
 
+def pieces(result: Result) -> str:
+    """Say how many slices there are, or periods of twins, and how long each is."""
+    what = result.settings
+    if not what.twins:
+        return f"{len(result.slices)} slices of {what.slice_seconds:g} s"
+    turnovers = f"{what.turnovers:g} turnover{'' if what.turnovers == 1 else 's'}"
+    return f"{result.pairs} periods of {turnovers}, {what.slice_seconds:g} s at most"
+
+
 def extent(result: Result) -> str:
-    """Say how many slices there are, and how long each is."""
+    """Say how much was measured, and where."""
     what = result.settings
     settled = f", each after {what.settle_seconds:g} s" if what.settle_seconds else ""
     if not what.twins:
-        slices = f"{len(result.slices)} slices of {what.slice_seconds:g} s"
-        return f"{slices} in one run{settled}"
-    last = f"{what.turnovers:g} turnovers, {what.slice_seconds:g} s at most"
-    return f"in two cgroups at the same time, {result.pairs} periods of {last}{settled}"
+        return f"{pieces(result)} in one run{settled}"
+    return f"in two cgroups at the same time, {pieces(result)}{settled}"
 
 
 def heading(result: Result) -> str:
