@@ -867,6 +867,10 @@ def test_figures_are_older_than_results(commits: Callable[[str], str]) -> None:
         with pytest.raises(Failure, match=f"made at commit {commit[:12]}, .* not before it"):
             registered.check(new, made_at(commit))
         registered.check(new, replace(made_at(commit), superseded="why"))
+    boot = replace(made_at(first).every()[0], environment={"commit": first, "lost": True})
+    registered.check(new, results(one=boot))
+    assert not registered.is_registered(results(one=boot))
+    assert registered.told(boot) == f"made at {first[:12]} (lost)"
     with pytest.raises(Failure, match="in no commit yet"):
         registered.check(parse("x", GOOD.replace("seconds 4", "seconds 5")), made_at(changed))
     registered.check(new, results(one=report([1.0] * 6, [2.0] * 6)))

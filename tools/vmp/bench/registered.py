@@ -9,6 +9,7 @@ from vmp.common import REPO, Failure
 from vmp.result.model import Result, Results
 
 COMMIT, DIRTY = "commit", "uncommitted"  # in a result's environment
+LOST = "lost"  # likewise, written by hand: no history has the commit any more
 AGAIN = "measure again, or say in the file why it is superseded"
 
 
@@ -51,16 +52,23 @@ def registered(experiment: Experiment, here: bool) -> str | None:
 
 
 def is_registered(results: Results) -> bool:
-    """Tell if all boots say at which commit they were made."""
-    return all(COMMIT in run.environment for run in results.every())
+    """Tell if all boots say at which commit they were made, and it is there to be looked at."""
+    return None not in map(made_at, results.every())
+
+
+def made_at(result: Result) -> str | None:
+    """Return the commit that a run was made at; None if it tells none, or that is lost."""
+    where = result.environment
+    return None if where.get(LOST) else where.get(COMMIT)
 
 
 def check(experiment: Experiment, results: Results) -> None:
     """Raise Failure for results that are older than the figures that they are judged by.
 
-    Results without a commit pass: they are shown as what they are. So do superseded ones.
+    Results without a commit pass: they are shown as what they are. So do those whose commit is
+    lost, and superseded ones.
     """
-    made = {run.environment[COMMIT] for run in results.every() if COMMIT in run.environment}
+    made = {commit for run in results.every() if (commit := made_at(run))}
     if not made or results.superseded:
         return
     since = registered(experiment, results.here)
@@ -87,4 +95,5 @@ def told(result: Result) -> str:
     if not commit:
         return "made before figures were registered"
     changed = " with changes that were not committed" if result.environment.get(DIRTY) else ""
-    return f"made at {commit[:12]}{changed}"
+    lost = " (lost)" if result.environment.get(LOST) else ""
+    return f"made at {commit[:12]}{changed}{lost}"
