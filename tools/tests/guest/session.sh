@@ -8,7 +8,7 @@ in_session() {
 
 	for pid in $(pgrep -s "$1"); do
 		echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline"):"
-		head -n 8 "/proc/$pid/stack"
+		head -n 8 "/proc/$pid/stack" || true # it may have ended
 	done 2>/dev/null
 }
 
