@@ -2,7 +2,8 @@
 """README's figures, computed again from the stored slices by other means, with scipy.
 
 Nothing of vmp is used here, so that an error of its own can't hide. Of one boot the interval is
-found by asking scipy's signed-rank test which ratios it does not refuse.
+found by asking scipy's signed-rank test which ratios it does not refuse; of twins it is that of a
+regression's intercept.
 """
 
 import json
@@ -32,10 +33,14 @@ FORMULAS: dict[str, tuple[list[str], list[str], float, float]] = {
     "refault_file_per_operation": (
         ["vmstat.workingset_refault_file"], ["progress"], 1000, 0.5,
     ),
+    "memcg_refault_file_per_operation": (
+        ["memcg.workingset_refault_file"], ["progress"], 1, 0.5,
+    ),
 }  # fmt: skip
 FUNCTION = re.compile(r"function\.(.*)\.(\w+)_per_1000")
 ROW = re.compile(r"^\| (.*) \| \[[\w-]+\]\((?:docs/results/)?([\w-]+)\.md\) \|$", re.MULTILINE)
 Slices = list[dict[str, Any]]
+Boot = tuple[Slices, Slices]  # of A and of B, the n-th of which are a pair
 
 
 def formula(key: str, slices: Slices) -> tuple[list[str], list[str], float, float] | None:
@@ -98,23 +103,37 @@ def signed_rank_ends(contrasts: list[float]) -> tuple[float, float]:
     return end(middle, middle - reach), end(middle, middle + reach)
 
 
-def recomputed(key: str, boots: list[tuple[Slices, Slices]]) -> tuple[float, float, float, float]:
+def regression_ends(contrasts: list[float], places: list[int]) -> tuple[float, float]:
+    """Return the ends for twins: a place that is faster by itself is the slope."""
+    line = stats.linregress([1 if place == 1 else -1 for place in places], contrasts)
+    half = stats.t.ppf(0.975, len(contrasts) - 2) * line.intercept_stderr
+    return line.intercept - half, line.intercept + half
+
+
+def pair_ends(key: str, a: Slices, b: Slices) -> tuple[float, float]:
+    """Return the ends of the interval that the pairs of one boot have."""
+    pairs = [(contrast(key, [x], [y]), x.get("place")) for x, y in zip(a, b, strict=True)]
+    contrasts = [value for value, _ in pairs if not math.isnan(value)]
+    if places := [place for value, place in pairs if place and not math.isnan(value)]:
+        return regression_ends(contrasts, places)
+    return signed_rank_ends(contrasts)
+
+
+def recomputed(key: str, boots: list[Boot]) -> tuple[float, float, float, float]:
     """Return a figure of A and of B over all boots, and the ends of the interval in percent."""
     a, b = ([piece for boot in boots for piece in boot[side]] for side in (0, 1))
     if len(boots) >= 5 or (len(boots) > 1 and any(figure(key, [x])[0] == 0 for x in a + b)):
         found = stats.ttest_1samp([contrast(key, *boot) for boot in boots], 0)
         low, high = found.confidence_interval(0.95)
     else:
-        pairs = [[contrast(key, [x], [y]) for x, y in zip(*boot, strict=True)] for boot in boots]
-        ends = [signed_rank_ends([value for value in each if not math.isnan(value)])
-                for each in pairs]  # fmt: skip
+        ends = [pair_ends(key, *boot) for boot in boots]
         low, high = min(low for low, _ in ends), max(high for _, high in ends)
     before, after = figure(key, a)[0], figure(key, b)[0]
     lowest = -100 if before and not after else 100 * math.expm1(float(low))
     return before, after, lowest, 100 * math.expm1(float(high))
 
 
-def sides(run: dict[str, Any]) -> tuple[Slices, Slices]:
+def sides(run: dict[str, Any]) -> Boot:
     """Return the slices of A and of B, without the pairs in which one is void."""
     pairs = zip(run["slices"][::2], run["slices"][1::2], strict=False)
     every = [
@@ -124,7 +143,7 @@ def sides(run: dict[str, Any]) -> tuple[Slices, Slices]:
     return a, b
 
 
-def candidates(experiment: str) -> list[tuple[str, list[tuple[Slices, Slices]]]]:
+def candidates(experiment: str) -> list[tuple[str, list[Boot]]]:
     """Return the figures and runs that a page of an experiment has rows of."""
     made = tomllib.loads((ROOT / "tools/experiments" / f"{experiment}.toml").read_text())
     found = []
@@ -169,7 +188,7 @@ QUOTED = [(document, *row) for document in ("README.md", "docs/results/README.md
 
 
 def test_there_are_rows() -> None:
-    assert len(QUOTED) == 19
+    assert len(QUOTED) == 21
 
 
 @pytest.mark.parametrize(("document", "cells", "experiment"), QUOTED,
