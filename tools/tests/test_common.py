@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from vmp.common import KEPT, Parser, Usage, parse_duration, parse_positive_duration, result_file
+from vmp.common import (
+    KEPT,
+    Parser,
+    Usage,
+    appearing,
+    parse_duration,
+    parse_positive_duration,
+    result_file,
+)
 
 TOOLS = Path(__file__).resolve().parents[1]
 
@@ -130,3 +138,16 @@ def test_options_are_not_abbreviated() -> None:
     for words in (["--inter=2"], ["command", "--inter=2"]):
         with pytest.raises(Usage, match="--inter|required"):
             parser.parse_args(words)
+
+
+def test_what_is_built_appears_whole(tmp_path: Path) -> None:
+    result = tmp_path / "builds" / "result"
+    with pytest.raises(OSError, match="half"), appearing(result) as part:
+        (part / "left").touch()
+        raise OSError("half of it is there")
+    assert not result.exists()
+    with appearing(result) as part:
+        (part / "new").touch()
+        assert not result.exists()
+    assert [path.name for path in result.iterdir()] == ["new"]
+    assert [path.name for path in result.parent.iterdir()] == ["result"]

@@ -5,6 +5,7 @@ import argparse
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -289,3 +290,16 @@ def locked(path: Path) -> Iterator[None]:
             print(f"waiting for another build that holds {path}", file=sys.stderr)
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def appearing(result: Path) -> Iterator[Path]:
+    """Give an empty directory that becomes `result` at the end, so that this is there as a whole.
+
+    What an attempt that failed has left is removed by the next one.
+    """
+    part = result.with_name(f".{result.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    yield part
+    part.rename(result)

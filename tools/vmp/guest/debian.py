@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import CACHE, OUT, REPO, Failure, Words, locked, run
+from vmp.common import CACHE, OUT, REPO, Failure, Words, appearing, locked, run
 from vmp.guest.bootstrap import bootstrap
 from vmp.guest.qemu import Machine, bare_command, disk_options, numa_options
 from vmp.guest.sources import say
@@ -90,14 +90,11 @@ def make_tree(name: str, suite: str, *packages: str) -> Path:
         if not known.exists() or known.read_text() != chosen:
             shutil.rmtree(place, ignore_errors=True)
             say(f"installing {name}, a Debian of its own")
-            part = DEBIAN / f".{name}"
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            (part / "packages").write_text(chosen)
-            options = ["--variant=minbase", f"--include={chosen}", *customize()]
-            bootstrap(suite, part / "tree", f"making {name}", *options, lists=part / "sources")
-            make_disk(part)
-            part.rename(place)
+            with appearing(place) as part:
+                (part / "packages").write_text(chosen)
+                options = ["--variant=minbase", f"--include={chosen}", *customize()]
+                bootstrap(suite, part / "tree", f"making {name}", *options, lists=part / "sources")
+                make_disk(part)
     return place
 
 

@@ -3,10 +3,9 @@
 
 import hashlib
 import re
-import shutil
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, locked
+from vmp.common import CACHE, REPO, Failure, appearing, locked
 
 HOOKS = REPO / "kernel-hooks"
 COMMON = HOOKS / "common"
@@ -73,12 +72,9 @@ def compose(series: str) -> Path:
     digest = hashlib.sha256(repr(texts(series)).encode()).hexdigest()[:12]
     directory = PATCHES / f"{series}-{digest}"
     with locked(PATCHES / ".lock"):
-        if directory.exists():
-            return directory
-        part = PATCHES / f".{directory.name}"
-        shutil.rmtree(part, ignore_errors=True)
-        write_series(series, part)
-        part.rename(directory)
+        if not directory.exists():
+            with appearing(directory) as part:
+                write_series(series, part)
     return directory
 
 

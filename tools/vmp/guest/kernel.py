@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, Failure, Words, locked, run
+from vmp.common import CACHE, Failure, Words, appearing, locked, run
 from vmp.guest.architecture import ALL, Architecture
 from vmp.guest.configuration import configure, fragments
 from vmp.guest.hooks import hook_patches
@@ -64,16 +64,14 @@ def build_kernel(name: str, variant: str, limit: int | None = None) -> Path:
 
 def copy_build(source: Path, target: Path) -> None:
     """Make `target` a copy of a complete build tree in which an incremental build works."""
-    part = target.with_name(f".{target.name}")
-    shutil.rmtree(part, ignore_errors=True)
-    run(["cp", "-a", "--reflink=auto", source, part], f"copying {source}")
-    # What names the other tree would be made anew, objtool and so everything, or taken from it.
-    for pattern in (".*.cmd", ".*.d", "*.mod", "modules.order"):
-        for path in part.rglob(pattern):
-            text = path.read_text()
-            if f"{source}/" in text:
-                path.write_text(text.replace(f"{source}/", f"{target}/"))
-    part.rename(target)
+    with appearing(target) as part:
+        run(["cp", "-aT", "--reflink=auto", source, part], f"copying {source}")
+        # What names the other tree would be made anew, objtool and so everything, or taken from it.
+        for pattern in (".*.cmd", ".*.d", "*.mod", "modules.order"):
+            for path in part.rglob(pattern):
+                text = path.read_text()
+                if f"{source}/" in text:
+                    path.write_text(text.replace(f"{source}/", f"{target}/"))
 
 
 def copied_build(version: Version, label: str) -> Path:
@@ -109,15 +107,12 @@ def build_locked(
     configure(tree, build, architecture, parts, bool(patches))
     what = f"{version.label} {label}"
     progress = Progress(f"building {what}", variant, build)
-    with (build.parent / f"{label}.log").open("w", buffering=1) as log:
+    with (build.parent / f"{label}.log").open("w", buffering=1) as log, appearing(result) as part:
         base: Words = ["-C", tree, f"O={build}", "LOCALVERSION=", *architecture.words]
         jobs = f"-j{os.cpu_count()}"
         make([*base, jobs, architecture.image, "modules"], log, f"building {what}", progress)
         progress.finish()
         complete.touch()
-        part = KERNEL / f".{result.name}"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
         make(
             [*base, f"INSTALL_MOD_PATH={part / 'modules'}", "modules_install"],
             log,
@@ -132,19 +127,18 @@ def build_locked(
             f"installing the headers of {what}",
             None,
         )
-    for source, name in {
-        architecture.image_path: "image",
-        "vmlinux": "vmlinux",
-        "System.map": "System.map",
-        ".config": "config",
-        "include/config/kernel.release": "release",
-    }.items():
-        shutil.copy2(build / source, part / name)
-    if variant.startswith("bpf"):
-        # It has the types that a module's refer to.
-        (part / "headers/vmlinux").symlink_to("../vmlinux")
-    (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")
-    part.rename(result)
+        for source, name in {
+            architecture.image_path: "image",
+            "vmlinux": "vmlinux",
+            "System.map": "System.map",
+            ".config": "config",
+            "include/config/kernel.release": "release",
+        }.items():
+            shutil.copy2(build / source, part / name)
+        if variant.startswith("bpf"):
+            # It has the types that a module's refer to.
+            (part / "headers/vmlinux").symlink_to("../vmlinux")
+        (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")
 
 
 def kernel_inputs(kernel: Path) -> dict[str, Any]:

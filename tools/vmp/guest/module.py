@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, Words, locked, run
+from vmp.common import CACHE, REPO, Failure, Words, appearing, locked, run
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import (
     copied_build,
@@ -65,12 +65,10 @@ def build_edited_kernel(kernel: Path, edit: Edit) -> Path:
         finally:
             (tree / edit.path).write_text(text)
             stamp.write_text(applied)
-        part = result.with_name(f".{result.name}")
-        shutil.rmtree(part, ignore_errors=True)
-        run(["cp", "-al", kernel, part], "copying a kernel")
-        (part / "image").unlink()
-        shutil.copy2(build / architecture.image_path, part / "image")
-        part.rename(result)
+        with appearing(result) as part:
+            run(["cp", "-alT", kernel, part], "copying a kernel")
+            (part / "image").unlink()
+            shutil.copy2(build / architecture.image_path, part / "image")
     return result
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vmp.common import CACHE, Failure, Usage, Words, locked, run
+from vmp.common import CACHE, Failure, Usage, Words, appearing, locked, run
 from vmp.guest import architecture
 from vmp.guest.architecture import Architecture
 from vmp.guest.hooks import FIRST, order, series_names
@@ -319,18 +319,15 @@ def fetch(version: Version) -> Path:
 def unpack(version: Version, tree: Path, *only: str) -> None:
     """Make `tree` of a point release's source package, or of some of its directories `only`."""
     deb = fetch(version)
-    part = tree.with_name(f".{tree.name}")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
     pipe = (
         'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" '
         '| tar -x -I "xz -dT0" --strip-components=1 -C "$3" --no-wildcards-match-slash '
         '--wildcards "${@:4}"'
     )
     wanted = [f"*/{name}" for name in only]
-    words: Words = ["bash", "-c", pipe, "unpack", deb, version.name, part, *wanted]
-    run(words, f"extracting {deb.name}")
-    part.rename(tree)
+    with appearing(tree) as part:
+        words: Words = ["bash", "-c", pipe, "unpack", deb, version.name, part, *wanted]
+        run(words, f"extracting {deb.name}")
 
 
 @functools.cache

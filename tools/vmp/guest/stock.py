@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import CACHE, Failure, locked, run
+from vmp.common import CACHE, Failure, appearing, locked, run
 from vmp.guest.sources import Version, key, package_name, read_version
 
 STOCK = CACHE / "stock"
@@ -84,17 +84,15 @@ def fetch(kernel: Stock) -> None:
     with locked(STOCK / ".lock"):
         if kernel.tree.exists():
             return
-        part = STOCK / f".{kernel.tree.name}"
-        shutil.rmtree(part, ignore_errors=True)
-        (part / "debs").mkdir(parents=True)
-        wanted = [f"{name}={kernel.version.package}" for name in kernel.packages]
-        what = f"downloading {kernel.release}"
-        run(["apt-get", "download", *wanted], what, cwd=part / "debs")
-        for deb in sorted((part / "debs").iterdir()):
-            run(["dpkg-deb", "-x", deb, part], f"unpacking {deb.name}")
-        shutil.rmtree(part / "debs")
-        settle(part, kernel)
-        part.rename(kernel.tree)
+        with appearing(kernel.tree) as part:
+            (part / "debs").mkdir()
+            wanted = [f"{name}={kernel.version.package}" for name in kernel.packages]
+            what = f"downloading {kernel.release}"
+            run(["apt-get", "download", *wanted], what, cwd=part / "debs")
+            for deb in sorted((part / "debs").iterdir()):
+                run(["dpkg-deb", "-x", deb, part], f"unpacking {deb.name}")
+            shutil.rmtree(part / "debs")
+            settle(part, kernel)
 
 
 def settle(tree: Path, kernel: Stock) -> None:

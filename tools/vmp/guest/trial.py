@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vmp.common import CACHE, REPO, Failure, locked
+from vmp.common import CACHE, REPO, Failure, appearing, locked
 from vmp.guest.architecture import Architecture, own
 from vmp.guest.configuration import OPTION, configure, fragments
 from vmp.guest.hooks import hook_patches
@@ -221,9 +221,8 @@ def release_objects(version: Version, state: str) -> Path:
     result = OBJECTS / inputs_key(inputs)
     with locked(result.with_suffix(".lock")):
         if not result.exists():
-            part = OBJECTS / f".{result.name}"
-            release_trial(version, version.series).compile(state, part)
-            part.rename(result)
+            with appearing(result) as part:
+                release_trial(version, version.series).compile(state, part)
     if state != STOCK:
         known = warnings(release_objects(version, STOCK))
         if new := [line for line in warnings(result) if line not in known]:

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vmp.common import REPO, Failure, Words, locked, run
+from vmp.common import REPO, Failure, Words, appearing, locked, run
 from vmp.guest.configuration import OPTION
 from vmp.guest.hooks import hook_patches
 from vmp.guest.make import make_environment
@@ -290,16 +290,14 @@ def build(target: Target) -> Path:
     result = BUILT / key(target)
     with locked(BUILT / f"{result.name}.lock"):
         if not result.exists():
-            build_locked(target, result)
+            with appearing(result) as part:
+                build_into(target, part)
     return result
 
 
-def build_locked(target: Target, result: Path) -> None:
-    """Build the livepatch and the module into a directory that isn't there yet."""
+def build_into(target: Target, part: Path) -> None:
+    """Build the livepatch and the module into an empty directory."""
     kpatch = find_kpatch()
-    part = BUILT / f".{result.name}"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
     changed = differences(target, kpatch, part)
     if not changed:
         raise Failure("no function differs with the hooks: is the option known?")
@@ -313,4 +311,3 @@ def build_locked(target: Target, result: Path) -> None:
         "functions": sorted(changed),
     }
     (part / "about.json").write_text(json.dumps(about, indent=2) + "\n")
-    part.rename(result)

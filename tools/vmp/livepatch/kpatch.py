@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """kpatch's object tools, built from the source package: they find out which functions differ."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmp.common import CACHE, Failure, locked, run
+from vmp.common import CACHE, Failure, appearing, locked, run
 from vmp.guest.sources import download_source
 
 KPATCH = CACHE / "kpatch"
@@ -25,15 +24,13 @@ def find_kpatch() -> Kpatch:
     tree = KPATCH / "source"
     found = Kpatch(tree / "kpatch-build", tree / "kmod" / "patch")
     with locked(KPATCH / ".lock"):
-        if not tree.exists():
-            part = KPATCH / ".source"
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
+        if tree.exists():
+            return found
+        with appearing(tree) as part:
             download_source("kpatch", part)
             tars = list(part.glob("kpatch_*.orig.tar.*"))
             if len(tars) != 1:
                 raise Failure("downloading the source of kpatch: apt-get has left no archive")
             run(["tar", "xf", tars[0], "-C", part, "--strip-components=1"], "extracting kpatch")
             run(["make", "-C", part / "kpatch-build", *TOOLS], "building kpatch's object tools")
-            part.rename(tree)
     return found
