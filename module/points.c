@@ -40,8 +40,9 @@ static const unsigned int profiles[NR_PROFILES][VMP_NR_POINTS] = {
 	},
 	/*
 	 * With the multi-gen LRU better than stock under some loads of
-	 * docs/results/recommended.md, and rarely worse. With "budget" there are fewer
-	 * waits, but each is longer. "feedback" was not shown to add to "memcg".
+	 * docs/results/recommended.md, and worse under none. "feedback" was not
+	 * shown to add to "memcg". With "budget" a typical wait is shorter, and all
+	 * together take longer.
 	 */
 	[PROFILE_RECOMMENDED] = {
 		[VMP_POINT_FLUSH] = VMP_FLUSH_BATCH,
