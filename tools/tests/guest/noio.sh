@@ -53,12 +53,15 @@ mkdir "$instance"
 echo 8192 >"$instance/buffer_size_kb"
 echo 1 >"$instance/events/vmscan/mm_vmscan_lru_isolate/enable"
 full || scan_settings=("stock continue" "budget continue")
-# Each task that finds only anonymous pages ends with a kill.
-echo off >"$POLICY/guard/state"
+# Each task that finds only anonymous pages ends with a kill, which is no policy's fault.
+own=$POLICY/cgroups/$(id_of "$VMP_MEMCG")
+id_of "$VMP_MEMCG" >"$POLICY/cgroups/add"
+echo 0 >"$own/guard/window"
+echo 3600000 >"$own/guard/stall"
 for kind in file anon; do
 	for setting in "${scan_settings[@]}"; do
 		read -r scan aging <<<"$setting"
-		set_scan "$scan" "$aging"
+		POLICY=$own set_scan "$scan" "$aging"
 		case $kind in
 		file)
 			try "$FS/data"
@@ -71,3 +74,5 @@ for kind in file anon; do
 		esac
 	done
 done
+reason=$(<"$own/guard/reason")
+[[ $reason == none ]] || fail "the guard holds it against the policies: $reason"
