@@ -318,6 +318,7 @@ static void end_group(struct vmscan_flush *flush)
 	}
 	mem_cgroup_put(group->memcg);
 	*group = (struct vmscan_group) { .nid = group->nid, .nr_before = group->nr_before + 1 };
+	flush->kept = (struct vmscan_kept) {};
 	flush->second = false;
 }
 
