@@ -10,7 +10,7 @@
 
 enum vmp_flush_stat {
 	VMP_FLUSH_DEFERRED,	/* folios that have waited for a flush */
-	VMP_FLUSH_CALLS,	/* reclaim calls in which a folio has */
+	VMP_FLUSH_CALLS,	/* reclaim calls in which such a wait has ended */
 	VMP_FLUSH_BATCHES,	/* groups of such folios */
 	VMP_FLUSH_FLUSHES,	/* ... that had something to flush */
 	VMP_FLUSH_MAPPED,	/* folios kept: mapped again by then */
@@ -57,7 +57,7 @@ enum vmp_writeback_stat {
 	VMP_WRITEBACK_TAKEN,	/* pages: taken */
 	VMP_WRITEBACK_DIRTY,	/* ... dirty or under writeback */
 	VMP_WRITEBACK_WAKEUPS,	/* times that flushers were woken */
-	VMP_WRITEBACK_WAITS,	/* ... and waited for, for a memcg of version 1 */
+	VMP_WRITEBACK_WAITS,	/* ... and were to be waited for: a memcg of version 1 */
 	VMP_NR_WRITEBACK_STATS,
 };
 
