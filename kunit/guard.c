@@ -244,6 +244,36 @@ static void tripped_test(struct kunit *test)
 	vmp_free_set(set);
 }
 
+/* The machine's guard goes on from when the bypass is set or cleared. */
+static void bypass_test(struct kunit *test)
+{
+	struct vmp_entry *entry = kunit_kzalloc(test, sizeof(*entry), GFP_KERNEL);
+	struct vmp_guard *guard, *machine;
+	unsigned int i;
+	u64 before;
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	guarded(entry);
+	guard = &entry->guard;
+	guard->since = 0;
+	for (i = 0; i < 4; i++) {
+		guard->in_force = i < 2;
+		vmscan_policy_set_bypass(i % 2);
+		scoped_guard(raw_spinlock, &guard->lock)
+			vmp_guard_pass_time(guard, 1000 * (i + 1));
+		KUNIT_EXPECT_EQ(test, guard->since, 1000 * (i + 1));
+		KUNIT_EXPECT_EQ(test, guard->now.ms, 1000);
+		KUNIT_EXPECT_EQ(test, guard->before.ms, i < 2 ? 0 : 1000);
+	}
+	vmscan_policy_set_bypass(false);
+
+	machine = &list_first_entry(&vmp_entries, struct vmp_entry, list)->guard;
+	before = machine->since;
+	msleep(20);
+	vmp_guard_before_bypass();
+	KUNIT_EXPECT_GT(test, machine->since, before);
+}
+
 static struct kunit_case guard_cases[] = {
 	KUNIT_CASE_PARAM(chance_test, chance_gen_params),
 	KUNIT_CASE(kills_test),
@@ -255,6 +285,7 @@ static struct kunit_case guard_cases[] = {
 	KUNIT_CASE_SLOW(slow_ones_test),
 	KUNIT_CASE(stock_test),
 	KUNIT_CASE(tripped_test),
+	KUNIT_CASE(bypass_test),
 	{}
 };
 

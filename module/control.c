@@ -530,6 +530,7 @@ static int bypass_set(unsigned int on)
 {
 	struct vmp_where where = { .nid = NUMA_NO_NODE };
 
+	vmp_guard_before_bypass();
 	vmscan_policy_set_bypass(on);
 	where.set = READ_ONCE(set_number);
 	trace_bypass(&where, on, current->pid);

@@ -208,14 +208,30 @@ void vmp_guard_fruitless(const struct vmp_rule *rule, const struct vmscan_pass *
 		vmp_guard_stall(rule, pass->memcg, VMP_POINT_SCAN);
 }
 
-/* The time up to now belongs to what is in force. With the guard's lock. */
+/* The time up to now belongs to what is in force, but for the bypass. With the guard's lock. */
 void vmp_guard_pass_time(struct vmp_guard *guard, u64 now)
 {
 	struct vmp_kills *kills = guard->in_force ? &guard->now : &guard->before;
 
-	kills->ms += now - guard->since;
+	if (!vmscan_policy_bypassed())
+		kills->ms += now - guard->since;
 	guard->since = now;
 }
+EXPORT_SYMBOL_IF_KUNIT(vmp_guard_pass_time);
+
+/* Before the bypass is set or cleared: under it no kill counts, so its time doesn't either. */
+void vmp_guard_before_bypass(void)
+{
+	const struct vmp_set *set;
+	unsigned int i;
+
+	guard(rcu)();
+	set = vmp_set_now();
+	for (i = 0; set && i < set->nr_rules; i += 2)
+		scoped_guard(raw_spinlock, &set->rules[i].guard->lock)
+			vmp_guard_pass_time(set->rules[i].guard, vmp_guard_ms());
+}
+EXPORT_SYMBOL_IF_KUNIT(vmp_guard_before_bypass);
 
 static void begin_era(struct vmp_guard *guard)
 {

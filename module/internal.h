@@ -442,6 +442,7 @@ void vmp_trip(const struct vmp_rule *rule, struct mem_cgroup *memcg, enum vmp_ca
 void vmp_guard_stall(const struct vmp_rule *rule, struct mem_cgroup *memcg, unsigned int point);
 bool vmp_guard_walks(const struct vmp_rule *rule);
 void vmp_guard_pass_time(struct vmp_guard *guard, u64 now);
+void vmp_guard_before_bypass(void);
 void vmp_guard_changed(struct vmp_entry *entry);
 void vmp_guard_clear(struct vmp_guard *guard);
 void vmp_guard_create(struct vmp_entry *entry);
