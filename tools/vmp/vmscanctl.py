@@ -51,8 +51,8 @@ def profile_arguments(parser: Parser) -> None:
         "name",
         metavar="NAME",
         help="stock; recommended, the policies that were better than stock under some loads with "
-        "the multi-gen LRU, and worse under none, see docs/results/recommended.md; or max: each point "
-        "does all it can",
+        "the multi-gen LRU, and worse under none, see docs/results/recommended.md; or max: each "
+        "point does all it can",
     )
     taken.complete = {"bash": "_vmscanctl_profiles"}  # type: ignore[attr-defined]
 
