@@ -58,7 +58,8 @@ def build_kernel(name: str, variant: str, limit: int | None = None) -> Path:
         return result
     with locked(CACHE / "lock"):
         if not result.exists():
-            build_locked(version, variant, patches, limit is not None, inputs, result)
+            with appearing(result) as part:
+                build_into(version, variant, patches, limit is not None, inputs, part)
     return result
 
 
@@ -84,15 +85,15 @@ def copied_build(version: Version, label: str) -> Path:
     return build
 
 
-def build_locked(
+def build_into(
     version: Version,
     variant: str,
     patches: list[Path],
     partial: bool,
     inputs: dict[str, Any],
-    result: Path,
+    part: Path,
 ) -> None:
-    """Build a kernel into `result`, which appears only when it is complete."""
+    """Build a kernel, and put what is used of it into an empty directory."""
     tree = apply_patches(version, patches)
     label = f"{variant}-steps" if partial else variant
     build = BUILD / version.builds / label
@@ -107,7 +108,7 @@ def build_locked(
     configure(tree, build, architecture, parts, bool(patches))
     what = f"{version.label} {label}"
     progress = Progress(f"building {what}", variant, build)
-    with (build.parent / f"{label}.log").open("w", buffering=1) as log, appearing(result) as part:
+    with (build.parent / f"{label}.log").open("w", buffering=1) as log:
         base: Words = ["-C", tree, f"O={build}", "LOCALVERSION=", *architecture.words]
         jobs = f"-j{os.cpu_count()}"
         make([*base, jobs, architecture.image, "modules"], log, f"building {what}", progress)
@@ -127,18 +128,18 @@ def build_locked(
             f"installing the headers of {what}",
             None,
         )
-        for source, name in {
-            architecture.image_path: "image",
-            "vmlinux": "vmlinux",
-            "System.map": "System.map",
-            ".config": "config",
-            "include/config/kernel.release": "release",
-        }.items():
-            shutil.copy2(build / source, part / name)
-        if variant.startswith("bpf"):
-            # It has the types that a module's refer to.
-            (part / "headers/vmlinux").symlink_to("../vmlinux")
-        (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")
+    for source, name in {
+        architecture.image_path: "image",
+        "vmlinux": "vmlinux",
+        "System.map": "System.map",
+        ".config": "config",
+        "include/config/kernel.release": "release",
+    }.items():
+        shutil.copy2(build / source, part / name)
+    if variant.startswith("bpf"):
+        # It has the types that a module's refer to.
+        (part / "headers/vmlinux").symlink_to("../vmlinux")
+    (part / "inputs.json").write_text(json.dumps(inputs, indent=2) + "\n")
 
 
 def kernel_inputs(kernel: Path) -> dict[str, Any]:
