@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A task whose reclaim must not wait for I/O passes over what it can't swap about as fast as
-# under the kernel's own loop: it gets clean pages where there are some, and ends where not.
+# under the kernel's own loop: it gets clean pages where there are some, and ends where not. The guard
+# does not take a pass for stuck that may not have the memory that is there.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 trap clean_up EXIT
@@ -53,7 +54,8 @@ mkdir "$instance"
 echo 8192 >"$instance/buffer_size_kb"
 echo 1 >"$instance/events/vmscan/mm_vmscan_lru_isolate/enable"
 full || scan_settings=("stock continue" "budget continue")
-# Each task that finds only anonymous pages ends with a kill, which is no policy's fault.
+# Each task that finds only anonymous pages ends with a kill, which is no policy's fault, and may be slow:
+# what is left is the pass at priority 0, which trips at once.
 own=$POLICY/cgroups/$(id_of "$VMP_MEMCG")
 id_of "$VMP_MEMCG" >"$POLICY/cgroups/add"
 echo 0 >"$own/guard/window"
