@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""README's figures, computed again from the stored slices by other means, with scipy.
+"""Figures of pages, computed again from the stored slices by other means, with scipy.
 
-Nothing of vmp is used here, so that an error of its own can't hide. Of one boot the interval is
-found by asking scipy's signed-rank test which ratios it does not refuse; of twins it is that of a
+They are README's, those quoted in docs/results, and how sharp twins are beside slices. Nothing of
+vmp is used here, so that an error of its own can't hide. Of one boot the interval is found by
+asking scipy's signed-rank test which ratios it does not refuse; of twins it is that of a
 regression's intercept.
 """
 
@@ -36,6 +37,8 @@ FORMULAS: dict[str, tuple[list[str], list[str], float, float]] = {
     "memcg_refault_file_per_operation": (
         ["memcg.workingset_refault_file"], ["progress"], 1, 0.5,
     ),
+    "operations_per_second": (["progress"], ["seconds"], 1, 0.5),
+    "dirty_pages": (["memcg.file_dirty"], [], 1 / 4096, 2048),  # from bytes
 }  # fmt: skip
 FUNCTION = re.compile(r"function\.(.*)\.(\w+)_per_1000")
 ROW = re.compile(r"^\| (.*) \| \[[\w-]+\]\((?:docs/results/)?([\w-]+)\.md\) \|$", re.MULTILINE)
@@ -211,3 +214,38 @@ def test_a_row_is_what_the_slices_say(document: str, cells: list[str], experimen
             return
         tries.append((key, low, high))
     pytest.fail(f"{document}: no run has {cells}; found {tries}")
+
+
+SHARP = re.compile(r"^\| (\w+) \| (\d) \| (twins|slices) \| (\d+) s \| (.*) \|$", re.MULTILINE)
+COMPARED = ("memcg_refault_file_per_operation", "operations_per_second", "dirty_pages")
+
+
+def compared(by: str, load: str, boot: int) -> tuple[float, list[tuple[float, float]]]:
+    """Return for how long a boot counted, and the ends of its intervals, as logarithms."""
+    path = ROOT / f"docs/results/feedback-{by}/6.12.118.json"
+    a, b = sides(json.loads(path.read_text())["runs"][load][boot - 1])
+    at_once = 2 if by == "twins" else 1
+    seconds = total(a + b, ["seconds"]) / at_once
+    return seconds, [pair_ends(key, a, b) for key in COMPARED]
+
+
+def test_how_sharp_twins_are_is_what_the_slices_say() -> None:
+    """At equal time: an interval shrinks with the root of the time that was counted."""
+    table = SHARP.findall((ROOT / "docs/results/twins.md").read_text())
+    assert len(table) == 8
+    for twins, slices in zip(table[::2], table[1::2], strict=True):
+        load, boot = twins[0], int(twins[1])
+        found = [compared(row[2], load, boot) for row in (twins, slices)]
+        for row, (seconds, intervals) in zip((twins, slices), found, strict=True):
+            assert number(row[3]) == pytest.approx(seconds, abs=0.51)
+            told = row[4].split(" | ")[:3]
+            ends = [number(end) for each in told for end in each.split(" to ")]
+            assert ends == pytest.approx(
+                [100 * math.expm1(end) for each in intervals for end in each], abs=0.051
+            )
+        (short, sharp), (long, wide) = found
+        percents = [100 * (x[1] - x[0]) / (y[1] - y[0]) * math.sqrt(short / long)
+                    for x, y in zip(sharp, wide, strict=True)]  # fmt: skip
+        assert [number(each) for each in twins[4].split(" | ")[3:]] == pytest.approx(
+            percents, abs=0.51
+        )
