@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure as Drawing
 from tests.drawings import same_picture
+from vmp import checkout
 from vmp.ab.plan import arguments, make_plan
 from vmp.bench import command, plan, registered
 from vmp.bench.experiment import PAGES, Experiment, Figure, find, names, parse
@@ -836,13 +837,13 @@ def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     """Return what commits a text as the experiment's file, in a repository of its own."""
     path = tmp_path / "tools/experiments/x.toml"
     path.parent.mkdir(parents=True)
-    monkeypatch.setattr(registered, "REPO", tmp_path)
+    monkeypatch.setattr(checkout, "REPO", tmp_path)
 
     def commit(text: str) -> str:
         path.write_text(text)
         for words in ("init -q", "add .", "-c user.name=x -c user.email=x commit -q -m x"):
             subprocess.run(["git", "-C", tmp_path, *words.split()], check=True)
-        return registered.git("rev-parse", "HEAD") or ""
+        return checkout.git("rev-parse", "HEAD") or ""
 
     return commit
 
@@ -901,9 +902,9 @@ def test_what_is_only_told_changes_no_figure(commits: Callable[[str], str]) -> N
 
 def test_a_result_has_its_commit(commits: Callable[[str], str], tmp_path: Path) -> None:
     commit = commits(GOOD)
-    assert registered.checkout() == {"commit": commit, "uncommitted": False}
+    assert checkout.checkout() == {"commit": commit, "uncommitted": False}
     (tmp_path / "tools/experiments/x.toml").write_text("")
-    assert registered.checkout() == {"commit": commit, "uncommitted": True}
+    assert checkout.checkout() == {"commit": commit, "uncommitted": True}
     assert registered.told(made_at(commit).every()[0]) == f"made at {commit[:12]}"
 
 

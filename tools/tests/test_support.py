@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The table of tested kernels."""
 
+import json
 import re
 import time
 from pathlib import Path
 
+from vmp.checkout import checkout
 from vmp.common import REPO
 from vmp.testing.results import Counts
 from vmp.testing.support import KEPT, keep, table
@@ -15,6 +17,8 @@ def test_table(tmp_path: Path) -> None:
     keep(tmp_path, "7.3.4", False, {"plain": Counts(20, 1, 0)})
     keep(tmp_path, "6.12.117", False, {"plain": Counts(45), "static": Counts(22)})
     keep(tmp_path, "7.3.4", True, {"plain": Counts(30, 0, 8), "slow": Counts(2)})
+    kept = json.loads((tmp_path / "7.3.4.json").read_text())
+    assert kept["slow"].items() >= checkout().items()
     (tmp_path / "6.12.117.json").write_text("{")  # as on a disk that was full
     keep(tmp_path, "6.12.117", False, {"plain": Counts(45), "static": Counts(22)})
     old = tmp_path / "7.3.4.json"

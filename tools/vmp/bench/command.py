@@ -15,7 +15,8 @@ from vmp.bench import plan
 from vmp.bench.experiment import DISK, PAGES, Experiment, find, names
 from vmp.bench.measured import counting
 from vmp.bench.page import render
-from vmp.bench.registered import check, checkout, registered
+from vmp.bench.registered import check, registered
+from vmp.checkout import checkout
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, libraries
 from vmp.control.debugfs import locate
 from vmp.form import to_go

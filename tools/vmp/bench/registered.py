@@ -1,33 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Figures are chosen before a run: the commit that has them is older than any result."""
 
-import subprocess
 from typing import Any
 
 from vmp.bench.experiment import SUFFIX, Experiment, parse
-from vmp.common import REPO, Failure
+from vmp.checkout import COMMIT, DIRTY, git
+from vmp.common import Failure
 from vmp.result.model import Result, Results
 
-COMMIT, DIRTY = "commit", "uncommitted"  # in a result's environment
-LOST = "lost"  # likewise, written by hand: no history has the commit any more
+LOST = "lost"  # in a result's environment, written by hand: no history has the commit any more
 AGAIN = "measure again, or say in the file why it is superseded"
-
-
-def git(*words: str) -> str | None:
-    """Return what git says in this checkout; None where it fails or is not there."""
-    try:
-        done = subprocess.run(["git", "-C", REPO, *words], capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def checkout() -> dict[str, Any]:
-    """Return what a result tells of the checkout that made it; nothing where there is no git."""
-    commit = git("rev-parse", "HEAD")
-    if commit is None:
-        return {}
-    return {COMMIT: commit, DIRTY: bool(git("status", "--porcelain", "--untracked-files=no"))}
 
 
 def chosen(experiment: Experiment, here: bool) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vmp.checkout import checkout
 from vmp.common import OUT, REPO, write_whole
 from vmp.testing.results import Counts, read_kept
 
@@ -25,14 +26,14 @@ COLUMNS = {
 
 
 def keep(directory: Path, point: str, full: bool, counts: dict[str, Counts]) -> None:
-    """Note what the groups of a run found with the point release `point`."""
+    """Note what the groups of a run found with the point release `point`, and at which commit."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{point}.json"
     groups = read_kept(path)
     date = time.strftime("%Y-%m-%d", time.gmtime())
     for name, found in counts.items():
         if name in COLUMNS:
-            groups[name] = asdict(found) | {"full": full, "date": date}
+            groups[name] = asdict(found) | {"full": full, "date": date} | checkout()
     write_whole(path, json.dumps(groups, indent=1) + "\n")
 
 
