@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of what tools/vm reads from a guest's kernel log, and of the machine it asks QEMU for."""
 
+import itertools
 import json
 import pty
 import shlex
@@ -79,7 +80,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         words = [str(word) for word in command]
         (tmp_path / "asked").write_text(shlex.join(words))
         options = words[words.index("--qemu-opts") + 1 :]
-        return "made by virtme-ng\n" + shlex.join(["qemu", "-append", "quiet", *options])
+        return "made by virtme-ng\n" + shlex.join(
+            ["qemu", "-cpu", "its own", "-append", "quiet", *options]
+        )
 
     virtme = tmp_path / "venv/bin/virtme-run"
     virtme.parent.mkdir(parents=True)
@@ -145,6 +148,23 @@ def test_the_last_node_can_be_of_slow_memory(kernel: Path) -> None:
     assert {way.rpartition("latency=")[2] for way in ways if ",target=2," in way} >= {"100"}
 
 
+def processor(words: list[str]) -> str:
+    """Return what QEMU emulates: the last of its options counts."""
+    return [after for word, after in itertools.pairwise(words) if word == "-cpu"][-1]
+
+
+@pytest.mark.parametrize("icount", [False, True])
+@pytest.mark.parametrize("usable", [False, True])
+def test_kvm_is_used_where_it_can_be(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch, usable: bool, icount: bool
+) -> None:
+    monkeypatch.setattr(qemu, "kvm_usable", lambda: usable)
+    words = qemu.qemu_command(qemu.Machine(4, "2G", icount=icount), kernel, kernel, kernel / "log")
+    kvm = usable and not icount
+    assert ("--disable-kvm" not in shlex.split((kernel / "asked").read_text())) == kvm
+    assert processor(words) == ("its own" if kvm else "max")
+
+
 def test_a_foreign_guest_has_programs_of_its_own(
     kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +173,7 @@ def test_a_foreign_guest_has_programs_of_its_own(
     monkeypatch.setattr(qemu, "inside", lambda root: ["env", f"ROOT={root}"])
     words = qemu.qemu_command(qemu.Machine(4, "2G"), kernel, kernel, kernel / "log")
     assert words[:2] == ["env", f"ROOT={kernel / 'arm64'}"]
-    assert words[words.index("-cpu") + 1].startswith("max")
+    assert processor(words) == "max,pauth-impdef=on"
     options = shlex.split((kernel / "asked").read_text())
     assert options[options.index("--root") + 1] == str(kernel / "arm64")
     assert options[options.index("--arch") + 1] == "aarch64"

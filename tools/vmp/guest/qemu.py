@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmp.common import CACHE, Failure, run
+from vmp.guest.architecture import AMD64, own
 from vmp.guest.foreign import inside, make_root
 from vmp.guest.kernel import kernel_architecture
 
@@ -40,9 +41,11 @@ class Machine:
 
 
 def kvm_usable() -> bool:
-    """Tell if the host's CPUs virtualize; /dev/kvm alone can be there and not work."""
-    flags = re.search(r"^flags\s*:.*\b(svm|vmx)\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return bool(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK)
+    """Tell if the host's CPUs virtualize; on x86 /dev/kvm alone can be there and not work."""
+    flags = r"^flags\s*:.*\b(svm|vmx)\b"
+    if own() is AMD64 and not re.search(flags, Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+        return False
+    return os.access("/dev/kvm", os.R_OK | os.W_OK)
 
 
 def disk_options(disk: str, image: Path) -> list[str]:
@@ -93,7 +96,7 @@ def bare_command(hardware: Machine, kernel: Path, initrd: Path, options: str) ->
     """
     command = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
     # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
-    kvm = kvm_usable() and not hardware.icount
+    kvm = AMD64.native and kvm_usable() and not hardware.icount
     command += ["-accel", "kvm" if kvm else "tcg,thread=single", "-cpu", "max"]
     # A socket for each node: Debian's kernels warn of one that spans two.
     command += ["-smp", f"{hardware.cpus},sockets={hardware.nodes}", "-m", hardware.memory]
@@ -111,7 +114,8 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     command = [str(virtme), "--dry-run", "--show-command", "--kimg", str(kernel / "image")]
     command += ["--mods", "none", "--cpus", str(machine.cpus), "--memory", machine.memory]
     command += ["--force-9p", "--disable-microvm", "--script-sh", f"sh '{directory}/script'"]
-    command += [] if kvm_usable() else ["--disable-kvm"]
+    kvm = architecture.native and kvm_usable() and not machine.icount
+    command += [] if kvm else ["--disable-kvm"]
     here = Path.cwd()
     for overlay in OVERLAYS:
         if Path(overlay).is_dir() and Path(overlay) != here:
@@ -148,8 +152,7 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     environment = os.environ | {"TMPDIR": str(directory)}
     shown = run([*wrapped, *command], "preparing the guest", env=environment)
     qemu = shlex.split(shown.splitlines()[-1])
-    if not architecture.native:
-        qemu[1:1] = architecture.emulated
+    qemu += [] if kvm else architecture.emulated  # the last of two options is the one that counts
     if len(qemu[qemu.index("-append") + 1]) > MAX_COMMAND_LINE:
         raise Failure(f"the paths of {CACHE} and {here} are too long for a kernel command line")
     return wrapped + qemu
