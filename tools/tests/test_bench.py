@@ -282,6 +282,14 @@ def test_a_file_names_what_is_there(name: str) -> None:
     assert experiment.title[-1] != "." and experiment.about and experiment.published
 
 
+def test_instructions_are_time_on_a_real_machine() -> None:
+    """What is judged there is what ab has there, by name."""
+    experiment = find("arm64-folios")
+    for here, unit in ((False, "instructions"), (True, "us")):
+        keys = [key for run in experiment.runs for key in experiment.primary(run, here)]
+        assert {key.rpartition(".")[2].partition("_")[0] for key in keys} == {unit}
+
+
 def report(a: list[float], b: list[float], **settings: Any) -> Result:
     """Return a result of ab whose slices did so many operations, in a second each."""
     pairs = zip(a, b, strict=True)

@@ -76,11 +76,15 @@ class Experiment:
         return self.real if here else self.emulated
 
     def primary(self, run: str, here: bool, against: str = "") -> list[str]:
-        """Return the rows that a run is looked at for, by itself or against another run."""
+        """Return the rows that a run is looked at for, by itself or against another run.
+
+        What is counted in instructions in a guest takes microseconds on this machine.
+        """
         figures = (
             f for f in self.figures if (not f.runs or run in f.runs) and f.against == against
         )
-        return list(dict.fromkeys(f.row for f in figures if f.seen(here)))
+        rows = dict.fromkeys(f.row for f in figures if f.seen(here))
+        return [row.replace(".instructions_", ".us_") if here else row for row in rows]
 
     def words(self, run: str, here: bool, out: str) -> list[str]:
         """Return the command that does one run, and leaves what was measured in the file `out`."""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from vmp.common import CACHE, REPO, Failure, appearing, locked
-from vmp.guest.architecture import Architecture, own
+from vmp.guest.architecture import ALL, Architecture, own
 from vmp.guest.configuration import OPTION, configure, fragments
 from vmp.guest.hooks import hook_patches
 from vmp.guest.kernel import compiler, inputs_key
@@ -23,7 +23,8 @@ CHECK, FILES, OBJECTS = (CACHE / name for name in ("check", "files", "objects"))
 # Directories of what a series may touch.
 PATCHED = ("mm", "include/linux", "arch/arm64/include/asm")
 # In a tree that somebody builds in; make takes no such tree for a build elsewhere.
-BUILT = (".config", "include/config", "include/generated", "arch/x86/include/generated")
+BUILT = (".config", "include/config", "include/generated",
+         *(f"arch/{each.kernel}/include/generated" for each in ALL.values()))  # fmt: skip
 WARNINGS = "warnings"
 FOREIGN_CONFIG = REPO / "tools/config/foreign.config"
 STOCK, OFF, ON = "stock", "off", "on"  # without the series, and with it, by the option
