@@ -2,9 +2,9 @@
 /*
  * What observes TLB flushes where a CPU invalidates the entries of all others by
  * itself, without interrupts: arm64. There a flush is the barrier that waits for
- * the invalidations which were sent before. It is inline in these functions, and
- * so is the one in the other.
+ * the invalidations which were sent before.
  */
+#include <linux/bitops.h>
 #include <linux/kprobes.h>
 
 #include "observe.h"
@@ -27,9 +27,27 @@ static int observe_dirty(struct kprobe *p, struct pt_regs *regs)
 
 static struct kprobe any_probe, dirty_probe;
 static struct kprobe *probes[] = { &any_probe, &dirty_probe };
+static unsigned int nr_probes;
+
+/* Is there a branch to @target, with a link or without, at the begin of @code? */
+static bool branches_to(const kprobe_opcode_t *code, const kprobe_opcode_t *target)
+{
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		u32 insn = le32_to_cpu((__force __le32)code[i]);
+
+		if ((insn & 0x7c000000) == 0x14000000 && code + i + sign_extend32(insn, 25) == target)
+			return true;
+	}
+
+	return false;
+}
 
 int vmp_start_observing(void)
 {
+	int err;
+
 	any_probe = (struct kprobe) {
 		.symbol_name = "try_to_unmap_flush",
 		.pre_handler = observe_barrier,
@@ -39,10 +57,21 @@ int vmp_start_observing(void)
 		.pre_handler = observe_dirty,
 	};
 
-	return register_kprobes(probes, ARRAY_SIZE(probes));
+	err = register_kprobes(probes, ARRAY_SIZE(probes));
+	if (err)
+		return err;
+
+	nr_probes = ARRAY_SIZE(probes);
+	/* it has the other's code in it, or goes there, where the other's probe counts it */
+	if (branches_to(dirty_probe.addr, any_probe.addr)) {
+		unregister_kprobe(&dirty_probe);
+		nr_probes--;
+	}
+
+	return 0;
 }
 
 void vmp_stop_observing(void)
 {
-	unregister_kprobes(probes, ARRAY_SIZE(probes));
+	unregister_kprobes(probes, nr_probes);
 }
