@@ -175,6 +175,8 @@ def test_a_good_file() -> None:
         ('runs = ["one"]', 'against = "three"', "names no run of it, 'three'"),
         ("published = 20", 'published = "more"', "is a number, up, down or not up"),
         ("published = 20", "published = ", "experiment x: .*line"),
+        ('runs = ["one"]', "runs = 5", "experiment x: "),
+        ("--memory 64M", "--memory '64M", "experiment x: No closing quotation"),
     ],
 )
 def test_a_bad_file(old: str, new: str, why: str) -> None:
@@ -417,7 +419,12 @@ def test_what_is_saved_has_all_that_the_table_is_made_of() -> None:
     kept = command.trimmed(whole)
     assert kept.settings.workload == ()
     for piece in kept.slices:
-        assert piece.counters.keys() == {"progress", "seconds", "vmstat.oom_kill"}
+        assert piece.counters.keys() == {
+            "progress", "seconds", "vmstat.oom_kill", "stats.scan.passes",
+        }  # fmt: skip
+    asked = replace(whole, settings=replace(whole.settings, primary=("stats.flush.calls",)))
+    (piece, *_) = command.trimmed(with_counters(asked, stats__flush__calls=1)).slices
+    assert "stats.flush.calls" in piece.counters
 
 
 def test_what_is_saved_of_one_setting_twice_has_what_the_primary_figures_are_made_of() -> None:
@@ -816,6 +823,11 @@ def test_a_release_with_a_line_of_its_own_is_none_of_the_series() -> None:
         ('[[row]]\nexperiment = "x"', "plan.toml, .*kernel"),
         ('[[row]]\nexperiment = "nonesuch"\nkernel = "6.12"\nboots = 1', "no experiment"),
         ('[[row]]\nexperiment = "pressure"\nkernel = "6.12"\nboots = 0', "from 1 on"),
+        ('[[row]]\nexperiment = "pressure"\nkernel = "6.12"\nboots = true', "from 1 on"),
+        ('[[row]]\nexperiment = "pressure"\nkernel = 6.12\nboots = 1', "kernel is text"),
+        ('[[rows]]\nexperiment = "pressure"', r"has no \[\[row\]\]"),
+        ("row = 5", "plan.toml: "),
+        ("row = [5]", "plan.toml: "),
     ],
 )
 def test_a_bad_plan(text: str, why: str, tmp_path: Path) -> None:
@@ -883,10 +895,24 @@ def test_figures_are_older_than_results(commits: Callable[[str], str]) -> None:
     with pytest.raises(Failure, match="in no commit yet"):
         registered.check(parse("x", GOOD.replace("seconds 4", "seconds 5")), made_at(changed))
     registered.check(new, results(one=report([1.0] * 6, [2.0] * 6)))
+    (run,) = made_at(changed).every()
+    unsaved = replace(run, environment=run.environment | {"uncommitted": True})
+    with pytest.raises(Failure, match="made with changes that were in no commit"):
+        registered.check(new, results(one=unsaved))
+
+
+@pytest.mark.parametrize("other", [{"b": "flush=stock"}, {"slices": 6}, {"memory_bytes": 1}])
+def test_boots_of_other_sizes_are_no_boots_of_a_run(other: dict[str, Any]) -> None:
+    run, experiment = report([1.0] * 6, [2.0] * 6), parse("x", GOOD)
+    boots = results(one=(run, replace(run, settings=replace(run.settings, **other))))
+    with pytest.raises(Failure, match="differ in their sides or sizes"):
+        registered.check(experiment, boots)
+    registered.check(experiment, replace(boots, superseded="one had other sizes"))
 
 
 def test_one_run_is_of_an_experiment_that_is_in_a_commit(
     commits: Callable[[str], str],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -898,6 +924,9 @@ def test_one_run_is_of_an_experiment_that_is_in_a_commit(
     commits(text)
     command.tell_unregistered(parse("x", text).only("one"), False)
     assert not capsys.readouterr().err
+    (tmp_path / "tools/experiments/x.toml").write_text("")
+    command.tell_unregistered(parse("x", text).only("one"), False)
+    assert "x: changes in this checkout are in no commit yet" in capsys.readouterr().err
 
 
 def test_what_is_only_told_changes_no_figure(commits: Callable[[str], str]) -> None:

@@ -40,7 +40,7 @@ def test_a_cgroup_by_its_unit(
     ("who", "status", "message"),
     [
         ("/", 2, "'/' is no cgroup that can have settings: name its path, such as "),
-        ("", 2, "'' is no cgroup that can have settings"),
+        ("", 2, "argument --cgroup: its value is empty"),
         ("db/../db", 2, "'db/../db' is no cgroup"),
         ("none", 1, "there is no cgroup 'none': name a path below "),
         ("/db/x", 1, "there is no cgroup '/db/x'"),

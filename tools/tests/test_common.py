@@ -140,6 +140,15 @@ def test_options_are_not_abbreviated() -> None:
             parser.parse_args(words)
 
 
+def test_an_option_is_not_empty() -> None:
+    parser = Parser(prog="tool")
+    parser.add_argument("--cgroup")
+    parser.add_argument("--functions", metavar="NAMES", default="")
+    assert parser.parse_args(["--functions", ""]).functions == parser.parse_args([]).functions == ""
+    with pytest.raises(Usage, match="--cgroup: its value is empty"):
+        parser.parse_args(["--cgroup", ""])
+
+
 def test_what_is_built_appears_whole(tmp_path: Path) -> None:
     result = tmp_path / "builds" / "result"
     with pytest.raises(OSError, match="half"), appearing(result) as part:

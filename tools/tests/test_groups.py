@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vmp.common import REPO, Failure
+from vmp.common import REPO, Failure, Usage
 from vmp.guest import architecture
 from vmp.guest.module import Edit
 from vmp.guest.sources import Version
@@ -45,9 +45,11 @@ def test_what_a_path_can_break(path: str, groups: set[str]) -> None:
     assert changed.can_break(path, OFFERED) == groups
 
 
-def test_a_revision_that_is_none() -> None:
-    with pytest.raises(Failure, match="give a revision that git knows"):
-        changed.changed_paths("no-such-revision")
+@pytest.mark.parametrize("revision", ["no-such-revision", "--output=written"])
+def test_a_revision_that_is_none(revision: str) -> None:
+    with pytest.raises(Usage, match="give a revision that git knows"):
+        changed.changed_paths(revision)
+    assert not (REPO / "written").exists()
 
 
 def test_every_path_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

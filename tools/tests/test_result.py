@@ -466,6 +466,7 @@ def test_t_is_that_of_scipy(scipy_stats: Any, seed: int) -> None:
         for t in (0.1, 2.5, 40.0):
             exact = 2 * scipy_stats.t.sf(t, freedom)
             assert significance.t_p(t, freedom) == pytest.approx(exact, abs=1e-14)
+    assert all(significance.t_p(t, 16) >= 0 for t in range(50, 150))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -865,7 +866,11 @@ def test_what_is_no_result_is_told(tmp_path: Path, text: str) -> None:
         ("settings", "slices", 3),
         ("settings", "aa", -1),
         ("settings", "title", None),
+        ("settings", "aa", 2.0),
+        ("slice", "void", "no"),
         ("environment", "abi", "1"),
+        ("environment", "kernel", 6),
+        ("environment", "commit", ["a"]),
         ("run", "ended", 5),
     ],
 )
@@ -878,6 +883,21 @@ def test_a_value_of_a_wrong_kind_is_no_result(
     first = run["slices"][0]
     {"run": run, "slice": first, "counters": first["counters"], **run}[part][name] = value
     (tmp_path / "f").write_text(json.dumps(run))
+    with pytest.raises(Failure, match="has no results"):
+        file.load(tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("runs", {}), ("command", 5), ("experiment", []), ("commands", ["x"])]
+)
+def test_an_experiment_without_what_it_has_is_no_result(
+    tmp_path: Path, name: str, value: Any
+) -> None:
+    results = Results("x", "c", False, "", {"one": "x"}, {"one": (result(),)})
+    document = file.results_document(results)
+    (tmp_path / "f").write_text(json.dumps(document))
+    assert file.load_results(tmp_path / "f").boots() == 1
+    (tmp_path / "f").write_text(json.dumps(document | {name: value}))
     with pytest.raises(Failure, match="has no results"):
         file.load(tmp_path / "f")
 

@@ -19,7 +19,7 @@ PACKAGE = REPO / "tools" / "vmp"
 # From the lowest floor up; those on one floor know nothing of each other.
 FLOORS = (
     {"common", "form"},
-    {"programs"},
+    {"programs", "checkout"},
     {"control", "guest"},
     {"result"},
     {"ab", "doctor"},

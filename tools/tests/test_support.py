@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vmp.checkout import checkout
 from vmp.common import REPO
+from vmp.testing import releases
 from vmp.testing.results import Counts
 from vmp.testing.support import KEPT, keep, table
 
@@ -28,6 +29,9 @@ def test_table(tmp_path: Path) -> None:
     assert lines[0] == "| Linux | KUnit, guest tests | slow disks "
     assert lines[2] == "| 6.12.117 | 45 of 45 | - "
     assert lines[3] == "| 7.3.4 | 30 of 30, 8 skipped | 2 of 2 "
+    keep(tmp_path, "6.12.117:arm64", False, {"plain": Counts(40)})
+    assert "\n| 6.12.117:arm64 | 40 of 40 | - " in table(tmp_path)
+    assert releases.tested(tmp_path) == {"6.12.117", "7.3.4"}
 
 
 def test_readme() -> None:

@@ -155,6 +155,16 @@ class Parser(argparse.ArgumentParser):
         """Raise Usage instead of printing the usage and exiting."""
         raise Usage(f"{message}: see --help")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Refuse an option's value that is empty, as of a variable that a shell doesn't have.
+
+        A list may be, and what is so by default.
+        """
+        may_be = action.metavar in ("KEYS", "NAMES") or action.default == ""
+        if action.option_strings and not arg_string and not may_be:
+            raise argparse.ArgumentError(action, "its value is empty")
+        return super()._get_value(action, arg_string)
+
 
 @dataclass(frozen=True)
 class Command:

@@ -16,7 +16,7 @@ from vmp.bench.experiment import DISK, PAGES, Experiment, find, names
 from vmp.bench.measured import counting
 from vmp.bench.page import render
 from vmp.bench.registered import check, registered
-from vmp.checkout import checkout
+from vmp.checkout import DIRTY, checkout
 from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, libraries
 from vmp.control.debugfs import locate
 from vmp.form import to_go
@@ -66,11 +66,11 @@ def trimmed(result: Result) -> Result:
     what = result.settings
     names = {name for piece in result.slices for name in piece.values()}
     rows = [
-        row for title, part in sections(names).items() if title != MODULE_COUNTERS for row in part
-    ]
-    rows = [row for row in rows if not what.aa or row.key in what.primary]
+        row for title, part in sections(names).items() for row in part
+        if row.key in what.primary or not (what.aa or title == MODULE_COUNTERS)
+    ]  # fmt: skip
     needed = {name for row in rows if isinstance(row, Metric) for name in (*row.parts, *row.per)}
-    needed.add("memcg.current")  # for the turnover
+    needed |= {"memcg.current", "stats.scan.passes"}  # for the turnover, and the passes of a wait
     slices = tuple(
         replace(piece, counters={k: v for k, v in piece.counters.items() if k in needed})
         for piece in result.slices
@@ -188,10 +188,15 @@ def tell_unregistered(experiment: Experiment, here: bool) -> None:
 
     It may be one run of an experiment: what is in a commit is all of it.
     """
-    if checkout() and registered(find(experiment.name), here) is None:
+    made, what = checkout(), ""
+    if made and registered(find(experiment.name), here) is None:
+        what = "figures or sizes"
+    elif made.get(DIRTY):
+        what = "changes in this checkout"
+    if what:
         print(
-            f"{TOOL}: {experiment.name}: figures or sizes are in no commit yet, so `page` will not "
-            "take these results",
+            f"{TOOL}: {experiment.name}: {what} are in no commit yet, so `page` will not take "
+            "these results",
             file=sys.stderr,
         )
 
@@ -225,6 +230,10 @@ def check_run(args: argparse.Namespace) -> None:
         raise Usage("--boots and --resume are for guests: leave them out with --here")
     if args.resume and args.run_name:
         raise Usage("--resume goes on with all runs of an experiment: leave --run out")
+    try:
+        args.directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Usage(f"--directory {args.directory}: {error.strerror}") from None
 
 
 def wanted(args: argparse.Namespace) -> list[tuple[Experiment, str | None, int]]:
@@ -274,7 +283,7 @@ def run_all(args: argparse.Namespace) -> int:
             print(f"{TOOL}: {number + 1} of {len(work)}{told}: {experiment.name}", file=sys.stderr)
         try:
             run_one(experiment, kernel, boots, args)
-        except Failure as failure:
+        except (Failure, OSError) as failure:
             print(f"{TOOL}: {failure}", file=sys.stderr, flush=True)
             failed.append(experiment.name)
     if failed:
@@ -292,7 +301,7 @@ def show_plan(args: argparse.Namespace) -> int:
 def make_pages(args: argparse.Namespace) -> int:
     """Write the page of each experiment that the files are of, all or none."""
     every: dict[str, list[Results]] = {}
-    for path in args.file:
+    for path in {path.resolve(): path for path in args.file}.values():
         results = load_results(path)
         every.setdefault(results.experiment, []).append(results)
     named = {path.resolve() for path in args.file}

@@ -4,7 +4,7 @@
 import shlex
 import tomllib
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ class Experiment:
         for run in self.runs:
             options = self.words(run, here, "")
             slices = [int(n) for word, n in pairwise(options) if word == "--slices"] or [SLICES]
-            needed = slices_needed(len(self.primary(run, here)))
+            needed = slices_needed(len(self.primary(run, here)), "--twins" in options)
             if self.primary(run, here) and slices[-1] < needed:
                 raise Usage(
                     f"{self.name}, {run}: {slices[-1]} slices can't tell a difference in "
@@ -146,9 +146,16 @@ def made(kind: type, what: str, values: dict[str, Any]) -> Any:
 def parse(name: str, text: str) -> Experiment:
     """Return the experiment that a file's text tells; raise Failure for what is wrong with it."""
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        found = from_values(name, tomllib.loads(text))
+        for here, run in product((False, True), found.runs):
+            found.words(run, here, "")
+    except (AttributeError, TypeError, ValueError) as error:
         raise Failure(f"experiment {name}: {error}") from None
+    return found
+
+
+def from_values(name: str, values: dict[str, Any]) -> Experiment:
+    """Return the experiment that a file has; raise what parse() knows for what is wrong with it."""
     for scale in ("emulated", "real"):
         if scale in values:
             values[scale] = made(Scale, f"experiment {name}, [{scale}]", values[scale])

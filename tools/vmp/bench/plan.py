@@ -81,17 +81,21 @@ def read(path: Path | None = None) -> list[Planned]:
     """Return the plan; raises Failure for a file that is none."""
     path = path or directory() / f"{PLAN}.toml"
     try:
-        rows = tomllib.loads(path.read_text()).get("row", [])
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        rows = tomllib.loads(path.read_text())["row"]
+        found: list[Planned] = [made(Planned, f"{path.name}, [[row]]", row) for row in rows]
+    except KeyError:
+        raise Failure(f"{path.name}: it has no [[row]]") from None
+    except (OSError, TypeError, ValueError) as error:
         raise Failure(f"{path.name}: {error}") from None
-    found: list[Planned] = [made(Planned, f"{path.name}, [[row]]", row) for row in rows]
     for row in found:
         try:
             row.found()
         except Usage as error:
             raise Failure(f"{path.name}: {error}") from None
-        if not isinstance(row.boots, int) or row.boots < 1:
+        if type(row.boots) is not int or row.boots < 1:
             raise Failure(f"{path.name}: {row.experiment}: boots is a whole number from 1 on")
+        if not isinstance(row.kernel, str):
+            raise Failure(f"{path.name}: {row.experiment}: kernel is text, as in '6.12'")
     return found
 
 

@@ -44,15 +44,35 @@ def made_at(result: Result) -> str | None:
     return None if where.get(LOST) else where.get(COMMIT)
 
 
+def sizes(result: Result) -> tuple[Any, ...]:
+    """Return what the boots of a run have in common."""
+    what, where = result.settings, result.environment
+    return (what.a, what.b, what.both, what.memory_bytes, what.slices, what.slice_seconds,
+            what.twins, what.turnovers, where.get("lru"), where.get("cpus"))  # fmt: skip
+
+
 def check(experiment: Experiment, results: Results) -> None:
-    """Raise Failure for results that are older than the figures that they are judged by.
+    """Raise Failure for results that can't be one, or are older than what they are judged by.
 
     Results without a commit pass: they are shown as what they are. So do those whose commit is
     lost, and superseded ones.
     """
-    made = {commit for run in results.every() if (commit := made_at(run))}
-    if not made or results.superseded:
+    if results.superseded:
         return
+    for name, boots in results.runs.items():
+        if len(set(map(sizes, boots))) > 1:
+            raise Failure(
+                f"{experiment.name}, {name}: the boots of the result on {results.kernel()} differ "
+                f"in their sides or sizes: {AGAIN}"
+            )
+    made = {commit for run in results.every() if (commit := made_at(run))}
+    if not made:
+        return
+    if any(made_at(run) and run.environment.get(DIRTY) for run in results.every()):
+        raise Failure(
+            f"{experiment.name}: the result on {results.kernel()} was made with changes that were "
+            f"in no commit: {AGAIN}"
+        )
     since = registered(experiment, results.here)
     for name, boots in results.runs.items():
         asked = experiment.primary(name, results.here)

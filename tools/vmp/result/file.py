@@ -21,6 +21,7 @@ FORMAT = 3
 SLICES_TEST = "exact two-sided Wilcoxon signed-rank over neighbouring slices, after Holm"
 TWINS_TEST = "two-sided t over periods, with the place in the model, after Holm"
 SETTINGS = {field.name for field in fields(Settings)}
+NAMES = ("kernel", "lru", "commit")  # of an environment
 MOST = 2**64  # no counter of the kernel has more
 
 
@@ -58,7 +59,8 @@ def slice_of(piece: dict[str, Any]) -> Slice:
                   piece.get("events_lost", 0), piece.get("place", 0),
                   piece.get("void", False))  # fmt: skip
     values = (*found.counters.values(), *(found.stalls or ()), found.events_lost, found.place)
-    if found.side not in ("A", "B") or not all(map(is_number, values)):
+    fine = found.side in ("A", "B") and isinstance(found.void, bool)
+    if not fine or not all(map(is_number, values)):
         raise ValueError
     return replace(found, void=True) if found.fallen() else found
 
@@ -85,13 +87,16 @@ def check(result: Result) -> None:
     words = (*result.lacks, *what.primary, what.a, what.b, what.both, what.title, result.ended)
     numbers = (what.memory_bytes or 0, what.slice_seconds, what.settle_seconds, what.turnovers,
                what.aa, what.slices)  # fmt: skip
+    whole = (what.memory_bytes or 0, what.slices, what.aa)
     fine = (
         result.pairs > 0
         and all(a != b for a, b in zip(sides[::2], sides[1::2], strict=True))
         and all(isinstance(word, str) for word in words)
         and all(is_number(number) and number >= 0 for number in numbers)
+        and all(isinstance(number, int) for number in whole)
         and what.slices % 2 == 0
         and isinstance(result.environment.get("abi", {}), dict)
+        and all(isinstance(result.environment.get(name, ""), str) for name in NAMES)
         and {"kernel", "lru", "cpus"} <= result.environment.keys()
         and len({piece.stalls is None for piece in result.slices}) == 1
     )
@@ -106,10 +111,14 @@ def load(path: Path) -> Result | Results:
         if document["kind"] == "run":
             return run_of(document)
         runs = {name: tuple(map(run_of, boots)) for name, boots in document["runs"].items()}
-        if not all(runs.values()):
+        if not runs or not all(runs.values()):
             raise ValueError
         names = {field.name for field in fields(Results)} - {"runs"}
-        return Results(**{n: v for n, v in document.items() if n in names}, runs=runs)
+        found = Results(**{n: v for n, v in document.items() if n in names}, runs=runs)
+        words = (found.experiment, found.command, found.vm, found.superseded)
+        if not all(isinstance(word, str) for word in (*words, *found.commands.values())):
+            raise ValueError
+        return found
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise Failure(f"{path} has no results: name a file of `ab --json` or `bench run`") from None
 

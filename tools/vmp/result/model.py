@@ -26,6 +26,7 @@ from vmp.result.significance import (
     by_ranks,
     by_t,
     holm,
+    in_percent,
     least_p,
     of_few,
 )
@@ -264,7 +265,7 @@ class Result:
 
     def each_run(self) -> int:
         """Return of how many slices each of the runs of one setting is; 0 if that is not known."""
-        told = 0 if self.ended else len(self.slices) // self.settings.aa
+        told = 0 if self.ended else len(self.slices) // max(1, self.settings.aa)
         return self.settings.slices or told
 
     def by_chance(self, boots: int = 1) -> list[list[str]]:
@@ -341,11 +342,6 @@ def slices_needed(tests: int, twins: bool = False) -> int:
     while not twins and least_p(pairs, tests) >= SIGNIFICANT:
         pairs += 1
     return 2 * pairs
-
-
-def in_percent(contrast: float) -> float:
-    """Return the logarithm of a ratio as a change in percent."""
-    return 100 * math.expm1(min(contrast, 700.0))
 
 
 def stolen(counters: Values) -> float:

@@ -159,6 +159,11 @@ def by_t(contrasts: Sequence[float], sides: Sequence[int] = ()) -> Effect:
     return from_error(shift, math.sqrt(rest / freedom * weight / count), freedom)
 
 
+def in_percent(contrast: float) -> float:
+    """Return the logarithm of a ratio as a change in percent."""
+    return 100 * math.expm1(min(contrast, 700.0))
+
+
 def apart(effects: Sequence[Effect]) -> bool:
     """Tell if the intervals of some boots do not all overlap, as far as they have some."""
     lows, highs = ends(effects)
@@ -194,7 +199,8 @@ def of_few(effects: Sequence[Effect]) -> Effect:
 def t_p(t: float, freedom: int) -> float:
     """Return the two-sided p of Student's t, with so many degrees of freedom, from 1 on.
 
-    Exact for whole ones: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 4.
+    Exact for whole ones: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 4;
+    0 where it is below what 1 - x can tell.
     """
     angle, odd, total = math.atan2(abs(t), math.sqrt(freedom)), freedom % 2, 0.0
     term = math.cos(angle) if odd else 1.0
@@ -202,7 +208,7 @@ def t_p(t: float, freedom: int) -> float:
         total += term
         term *= math.cos(angle) ** 2 * step / (step + 1)
     inside = math.sin(angle) * total
-    return 1 - (2 / math.pi * (angle + inside) if odd else inside)
+    return max(0.0, 1 - (2 / math.pi * (angle + inside) if odd else inside))
 
 
 @cache

@@ -4,7 +4,7 @@
 import math
 from collections.abc import Sequence
 
-from vmp.result.significance import Effect, from_error, least_squares
+from vmp.result.significance import Effect, from_error, in_percent, least_squares
 
 Ends = tuple[float, float]
 
@@ -29,7 +29,7 @@ def doubling(points: Sequence[tuple[float, float]]) -> tuple[float | None, Ends 
         return None, None
     slope = by_line([(math.log2(x), math.log2(y)) for x, y in points])
     shift, *ends = (
-        None if value is None else 100 * (2**value - 1)
+        None if value is None else in_percent(value * math.log(2))
         for value in (slope.shift, slope.low, slope.high)
     )
     low, high = ends

@@ -4,7 +4,7 @@
 import tomllib
 from fnmatch import fnmatch
 
-from vmp.common import REPO, Failure, Words, run
+from vmp.common import REPO, Failure, Usage, Words, run
 
 RULES = tomllib.loads((REPO / "tools/tests/changes.toml").read_text())["rule"]
 
@@ -21,9 +21,11 @@ def changed_paths(revision: str) -> list[str]:
     """Return the paths that differ from a git revision, those that git does not know too."""
     git: Words = ["git", "-C", REPO]
     try:
-        listed = run([*git, "diff", "--name-only", revision, "--"], "git diff")
+        named = [*git, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
+        commit = run(named, "git rev-parse").strip()
     except Failure as failure:
-        raise Failure(f"--changed {revision}: give a revision that git knows ({failure})") from None
+        raise Usage(f"--changed {revision}: give a revision that git knows ({failure})") from None
+    listed = run([*git, "diff", "--name-only", commit, "--"], "git diff")
     listed += run([*git, "ls-files", "--others", "--exclude-standard"], "git ls-files")
     return sorted(set(listed.splitlines()))
 

@@ -48,12 +48,16 @@ def cell(group: dict[str, Any] | None) -> str:
     return text
 
 
+def order(label: str) -> tuple[list[int], str]:
+    """Return what kernels are sorted by: a point release, and an architecture if it is another."""
+    point, _, architecture = label.partition(":")
+    return [int(part) for part in point.split(".")], architecture
+
+
 def table(directory: Path) -> str:
     """Return the Markdown table of what is kept in a directory, oldest kernel first."""
-    paths = sorted(
-        directory.glob("*.json"), key=lambda path: [int(part) for part in path.stem.split(".")]
-    )
-    kernels = {path.stem: json.loads(path.read_text()) for path in paths}
+    paths = sorted(directory.glob("*.json"), key=lambda path: order(path.stem))
+    kernels = {path.stem: read_kept(path) for path in paths}
     used = [name for name in COLUMNS if any(name in groups for groups in kernels.values())]
     rows = [["Linux", *(COLUMNS[name] for name in used), "run"]]
     for point, groups in kernels.items():
