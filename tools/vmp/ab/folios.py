@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Having the kernel make anonymous folios of one size, as far as it can."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from vmp.control.counters import THP
 from vmp.control.debugfs import parse_choices
 
 DEFAULT_SIZE = "64K"
-PAGE_KIB = 4
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") >> 10
 CHOSEN = "always"
 
 
