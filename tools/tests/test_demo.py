@@ -81,8 +81,11 @@ def test_a_lost_guest_is_followed_by_another(tmp_path: Path, lost: int, works: b
 
 
 def test_what_a_lost_guest_has_done_is_not_done_again(tmp_path: Path) -> None:
-    done, left = tmp_path / "done.json", tmp_path / "left.json"
-    done.write_text("{}")
-    script = script_of({done: "false", left: f"echo [] >{left}"})
+    """What it was at is: it may have left a part of the file."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    script = script_of({first: f"echo run >>{first}", second: f"echo a part >>{second}; false"})
+    assert subprocess.run(["bash", "-c", script], check=False).returncode == 1
+    script = script_of({first: "false", second: f"echo all of it >>{second}"})
     assert subprocess.run(["bash", "-c", script], check=False).returncode == 0
-    assert left.exists()
+    assert first.read_text() == "run\n"
+    assert second.read_text() == "all of it\n"

@@ -27,10 +27,14 @@ def step(title: str, command: list[str], guests: int = 1, tool: str = "demo") ->
 
 
 def script_of(runs: Mapping[Path, str]) -> str:
-    """Return a script of the commands whose files are not there yet; it says which it is at."""
+    """Return a script of the commands that are not done yet; it says which it is at.
+
+    What a guest was at when it was lost may have left a part of its file.
+    """
     at = (f"{number} of {len(runs)}" for number in range(1, len(runs) + 1))
     return " && ".join(
-        f"{{ [ -s {path} ] || {{ echo run {told}: {path.stem} >&2; {run}; }}; }}"
+        f"{{ [ -e {path}.done ] || "
+        f"{{ echo run {told}: {path.stem} >&2; rm -f {path}; {run} && touch {path}.done; }}; }}"
         for told, (path, run) in zip(at, runs.items(), strict=True)
     )
 
