@@ -557,7 +557,8 @@ def test_a_terminal_is_told_each_slice(
     ["--warmup nan", "--seconds inf", "--settle -1", "--seconds 0", "--slices 3", "--aa 0",
      "--aa --b flush=batch", "--json /nonesuch/x", "--json /", "--primary nonesuch",
      "--memory x", "--folio 64K", "--folio=", "--progress x --progress-command y", "--slices 12",
-     "--seed -5", "--seed 4294967296", "--slices 100002", "--aa 1668"],
+     "--seed -5", "--seed 4294967296", "--slices 2002", "--aa 1668",
+     "--cgroup=", "--functions f --primary function.g.calls_per_1000"],
 )  # fmt: skip
 def test_a_wrong_command_line_is_told_in_one_sentence(words: str) -> None:
     parser = Parser()

@@ -155,6 +155,10 @@ def choose_primary(args: argparse.Namespace, workload: Workload) -> list[str]:
         return [key for key in workload.primary if key in known]
     keys = [key.strip() for key in args.primary.split(",") if key.strip()]
     check_primary(keys, args.stalls, args.twins)
+    counted = {"+".join(names) for names in parse_functions(args.functions)}
+    for key in keys:
+        if key.startswith("function.") and key.split(".")[1] not in counted:
+            raise Failure(f"--primary {key} takes --functions with that function, too")
     return list(dict.fromkeys(keys))
 
 
