@@ -36,8 +36,9 @@ static bool branches_to(const kprobe_opcode_t *code, const kprobe_opcode_t *targ
 
 	for (i = 0; i < 64; i++) {
 		u32 insn = le32_to_cpu((__force __le32)code[i]);
+		int words = sign_extend32(insn, 25);
 
-		if ((insn & 0x7c000000) == 0x14000000 && code + i + sign_extend32(insn, 25) == target)
+		if ((insn & 0x7c000000) == 0x14000000 && code + i + words == target)
 			return true;
 	}
 
