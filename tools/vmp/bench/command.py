@@ -301,14 +301,15 @@ def show_plan(args: argparse.Namespace) -> int:
 def make_pages(args: argparse.Namespace) -> int:
     """Write the page of each experiment that the files are of, all or none."""
     every: dict[str, list[Results]] = {}
-    for path in {path.resolve(): path for path in args.file}.values():
+    named = {path.resolve(): path for path in args.file}
+    for path in named.values():
         results = load_results(path)
         every.setdefault(results.experiment, []).append(results)
-    named = {path.resolve() for path in args.file}
     pages = {}
     for name, all_of_it in every.items():
         experiment = find(name)
-        if left_out := sorted({path.resolve() for path in (PAGES / name).glob("*.json")} - named):
+        there = {path.resolve() for path in (PAGES / name).glob("*.json")}
+        if left_out := sorted(there - named.keys()):
             raise Failure(
                 f"{left_out[0]} is left out: a page has all results of its experiment; say in the "
                 "file why it is superseded"

@@ -29,6 +29,11 @@ class Figure:
     against: str = ""  # the run to compare the runs with, side for side; "" compares A and B
     cannot: str = ""  # why an emulated guest can't show it
 
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Return the row's key in a guest, and here, where a clock stands for instructions."""
+        return self.row, self.row.replace(".instructions_", ".us_")
+
     def seen(self, here: bool) -> bool:
         """Tell if it can be seen: on this machine, or in an emulated guest."""
         return here or not self.cannot
@@ -76,15 +81,11 @@ class Experiment:
         return self.real if here else self.emulated
 
     def primary(self, run: str, here: bool, against: str = "") -> list[str]:
-        """Return the rows that a run is looked at for, by itself or against another run.
-
-        What is counted in instructions in a guest takes microseconds on this machine.
-        """
+        """Return the rows that a run is looked at for, by itself or against another run."""
         figures = (
             f for f in self.figures if (not f.runs or run in f.runs) and f.against == against
         )
-        rows = dict.fromkeys(f.row for f in figures if f.seen(here))
-        return [row.replace(".instructions_", ".us_") if here else row for row in rows]
+        return list(dict.fromkeys(f.keys[here] for f in figures if f.seen(here)))
 
     def words(self, run: str, here: bool, out: str) -> list[str]:
         """Return the command that does one run, and leaves what was measured in the file `out`."""

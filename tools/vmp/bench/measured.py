@@ -31,8 +31,7 @@ def judged(primary: list[str], boots: Sequence[Result], others: Sequence[Result]
 
 def pick(figure: Figure, rows: Iterable[Row]) -> Row:
     """Return the row of a figure; one that has no values if there is none."""
-    keys = {figure.row, figure.row.replace(".instructions_", ".us_")}  # where a clock is one
-    return next((row for row in rows if row.key in keys), Row(figure.row, "", None, None))
+    return next((row for row in rows if row.key in figure.keys), Row(figure.row, "", None, None))
 
 
 def look_up(

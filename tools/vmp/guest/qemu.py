@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmp.common import CACHE, Failure, run
-from vmp.guest.architecture import AMD64, own
+from vmp.guest.architecture import AMD64, Architecture, own
 from vmp.guest.foreign import inside, make_root
 from vmp.guest.kernel import kernel_architecture
 
@@ -46,6 +46,11 @@ def kvm_usable() -> bool:
     if own() is AMD64 and not re.search(flags, Path("/proc/cpuinfo").read_text(), re.MULTILINE):
         return False
     return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def with_kvm(machine: Machine, architecture: Architecture) -> bool:
+    """Tell if a guest has KVM, whose clocks can't count instructions."""
+    return architecture.native and kvm_usable() and not machine.icount
 
 
 def disk_options(disk: str, image: Path) -> list[str]:
@@ -96,8 +101,8 @@ def bare_command(hardware: Machine, kernel: Path, initrd: Path, options: str) ->
     """
     command = ["qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none"]
     # One thread for all CPUs: QEMU 7.2 may run code that another CPU has just patched.
-    kvm = AMD64.native and kvm_usable() and not hardware.icount
-    command += ["-accel", "kvm" if kvm else "tcg,thread=single", "-cpu", "max"]
+    accelerator = "kvm" if with_kvm(hardware, AMD64) else "tcg,thread=single"
+    command += ["-accel", accelerator, "-cpu", "max"]
     # A socket for each node: Debian's kernels warn of one that spans two.
     command += ["-smp", f"{hardware.cpus},sockets={hardware.nodes}", "-m", hardware.memory]
     command += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", options]
@@ -114,7 +119,7 @@ def qemu_command(machine: Machine, kernel: Path, directory: Path, log: Path) -> 
     command = [str(virtme), "--dry-run", "--show-command", "--kimg", str(kernel / "image")]
     command += ["--mods", "none", "--cpus", str(machine.cpus), "--memory", machine.memory]
     command += ["--force-9p", "--disable-microvm", "--script-sh", f"sh '{directory}/script'"]
-    kvm = architecture.native and kvm_usable() and not machine.icount
+    kvm = with_kvm(machine, architecture)
     command += [] if kvm else ["--disable-kvm"]
     here = Path.cwd()
     for overlay in OVERLAYS:

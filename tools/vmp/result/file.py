@@ -85,9 +85,8 @@ def check(result: Result) -> None:
     """Raise ValueError for a result that can't be judged or told."""
     what, sides = result.settings, [piece.side for piece in result.whole]
     words = (*result.lacks, *what.primary, what.a, what.b, what.both, what.title, result.ended)
-    numbers = (what.memory_bytes or 0, what.slice_seconds, what.settle_seconds, what.turnovers,
-               what.aa, what.slices)  # fmt: skip
     whole = (what.memory_bytes or 0, what.slices, what.aa)
+    numbers = (*whole, what.slice_seconds, what.settle_seconds, what.turnovers)
     fine = (
         result.pairs > 0
         and all(a != b for a, b in zip(sides[::2], sides[1::2], strict=True))

@@ -31,9 +31,10 @@ def keep(directory: Path, point: str, full: bool, counts: dict[str, Counts]) -> 
     path = directory / f"{point}.json"
     groups = read_kept(path)
     date = time.strftime("%Y-%m-%d", time.gmtime())
+    run = {"full": full, "date": date, **checkout()}
     for name, found in counts.items():
         if name in COLUMNS:
-            groups[name] = asdict(found) | {"full": full, "date": date} | checkout()
+            groups[name] = asdict(found) | run
     write_whole(path, json.dumps(groups, indent=1) + "\n")
 
 
