@@ -39,7 +39,7 @@ while failed:
     print(number, result, sum(len(files) for _, _, files in os.walk(f"{cgroups}/{name}")))
     if failed and result == "done":
         attempt(f"{cgroups}/remove", name)
-    number += 1 + number // 8
+    number += 1 + number // 16
 ' "$POLICY/cgroups" "$(stat -c %i "$VMP_MEMCG")"
 }
 
