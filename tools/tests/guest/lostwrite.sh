@@ -37,13 +37,13 @@ for lru in mglru classic; do
 		declare -A before=() after=()
 		read_stats before
 		! has unmap || entries=$(counter unmap ptes)
-		while :; do
-			had=${after[batches]:-${before[batches]}}
+		read_stats after
+		until ((after[batches] >= before[batches] + batches)); do
+			had=${after[batches]}
 			result=$(in_memcg "$BIN/lostwrite" "$seconds" 2>&1) ||
 				fail "$lru, $max_folios: $result"
 			read_stats after
 			[[ $max_folios != stock ]] || break
-			((after[batches] < before[batches] + batches)) || break
 			((after[batches] > had)) || fail \
 				"$lru, $max_folios: too few batches to lose a write in:$(stats_delta before after)"
 		done
