@@ -80,6 +80,8 @@ module-deb tools-deb:
 	printf 'vmscan-policy (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
 		'$(VERSION)' "$$(sed -n 's/^Maintainer: //p' tools/debian/control)" \
 		"$$(date -R -r CHANGELOG.md)" >$(COPY)/debian/changelog
+	PYTHONPATH=tools python3 -c 'import json; from vmp.checkout import checkout; print(json.dumps(checkout()))' \
+		>$(COPY)/tools/commit.json
 	cd $(COPY) && PACKAGE=$(PACKAGE) dpkg-buildpackage -b -us -uc
 	mv out/$@/*.deb out
 	rm -r out/$@

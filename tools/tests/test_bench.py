@@ -926,7 +926,7 @@ def test_one_run_is_of_an_experiment_that_is_in_a_commit(
     assert not capsys.readouterr().err
     (tmp_path / "tools/experiments/x.toml").write_text("")
     command.tell_unregistered(parse("x", text).only("one"), False)
-    assert "x: changes in this checkout are in no commit yet" in capsys.readouterr().err
+    assert "x: changes in the checkout are in no commit yet" in capsys.readouterr().err
 
 
 def test_what_is_only_told_changes_no_figure(commits: Callable[[str], str]) -> None:

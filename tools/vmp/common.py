@@ -19,9 +19,10 @@ from typing import Any, NoReturn
 VERSION = "0.1.0"  # the module's, too
 REPO = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vmscan-policy"
-OUT = REPO / "out"
+INSTALLED = not (REPO / "tools/setup").exists()  # from a package: there is no checkout
+OUT = Path("out") if INSTALLED else REPO / "out"
 # What to do about something that is missing; installed tools have no setup.
-SETUP = "run tools/setup" if (REPO / "tools/setup").exists() else "install the package that has it"
+SETUP = "install the package that has it" if INSTALLED else "run tools/setup"
 # In the environment of a guest whose clocks count instructions, one as a nanosecond.
 ICOUNT = "VMP_ICOUNT"
 # In the environment of a guest: the directory below which files outlive it.

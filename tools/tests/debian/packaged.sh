@@ -64,6 +64,10 @@ passed=$(dmesg | grep -cE '^\[[^]]*\] +ok [0-9]+ vmscan' || true)
 ((passed > 0)) || fail "no suite of KUnit has passed"
 ! dmesg | grep -E '^\[[^]]*\] +not ok' || fail "KUnit fails"
 
+# An experiment, by the packages alone.
+timed "one run of an experiment" vmscan-bench run --here --run lazyfree arm64-folios >page
+grep "^| time in try_to_unmap() " page || fail "the experiment has no figure: $(<page)"
+
 # The next version takes the loaded one's place, and has the settings of the file again.
 sed -i /flsh/d /etc/vmscan-policy.conf
 version=$(dpkg-query -W -f '${Version}' vmscan-policy-dkms)

@@ -17,7 +17,7 @@ from vmp.bench.measured import counting
 from vmp.bench.page import render
 from vmp.bench.registered import check, registered
 from vmp.checkout import DIRTY, checkout
-from vmp.common import OUT, REPO, Command, Failure, Parser, Usage, libraries
+from vmp.common import INSTALLED, OUT, REPO, Command, Failure, Parser, Usage, libraries
 from vmp.control.debugfs import locate
 from vmp.form import to_go
 from vmp.guest.kernel import decide
@@ -44,17 +44,22 @@ def require(experiment: Experiment) -> None:
     missing = [package for package in experiment.needs if not installed(package)]
     if missing:
         raise Failure(
-            f"{experiment.name} needs {' and '.join(missing)}: run `tools/setup --bench`, "
-            "which installs that without starting a service"
+            f"{experiment.name} needs {' and '.join(missing)}: "
+            + ("install that" if INSTALLED else "run `tools/setup --bench`, which installs that")
+            + " without starting a service"
         )
 
 
 def files(experiment: Experiment, kernel: str | None, boot: int = 1) -> dict[str, Path]:
-    """Return the file that each run's result goes to, below the checkout; makes the directory."""
+    """Return the file that each run's result goes to; makes the directory.
+
+    For a guest that is below the checkout, of which it knows the rest.
+    """
     name = f"bench-{experiment.name}-{kernel or 'here'}-%Y%m%d-%H%M%S-{boot}"
     out = OUT / time.strftime(name)
     out.mkdir(parents=True)
-    return {run: out.relative_to(REPO) / f"{run}.json" for run in experiment.runs}
+    out = out.relative_to(REPO) if kernel else out.absolute()
+    return {run: out / f"{run}.json" for run in experiment.runs}
 
 
 def trimmed(result: Result) -> Result:
@@ -189,10 +194,10 @@ def tell_unregistered(experiment: Experiment, here: bool) -> None:
     It may be one run of an experiment: what is in a commit is all of it.
     """
     made, what = checkout(), ""
-    if made and registered(find(experiment.name), here) is None:
+    if made and not INSTALLED and registered(find(experiment.name), here) is None:
         what = "figures or sizes"
     elif made.get(DIRTY):
-        what = "changes in this checkout"
+        what = "changes in the checkout"
     if what:
         print(
             f"{TOOL}: {experiment.name}: {what} are in no commit yet, so `page` will not take "
@@ -364,7 +369,9 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the command."""
+    """Do the command; raise Usage for one that a package can't do."""
+    if INSTALLED and args.run is not show and not getattr(args, "here", False):
+        raise Usage("a package has `list` and `run --here`; the rest takes a checkout")
     status: int = args.run(args)
     return status
 

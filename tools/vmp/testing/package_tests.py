@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of the Debian packages: what is in them, and that it works from where it gets installed."""
 
+import json
 import subprocess
 import tomllib
 from pathlib import Path
 
+from vmp.checkout import checkout
 from vmp.common import CACHE, REPO, VERSION, Failure, Words, run
 from vmp.testing.results import Report
 from vmp.vmscanctl import COMMANDS
 
 MODULE, TOOLS = "vmscan-policy-dkms", "vmscan-policy-tools"
 NAME = "vmscan_policy"
+USAGE = 2  # bench's exit status for a wrong command line
 EXCLUDED = 77  # dkms's exit status for a kernel that a module is not for
 # Installs a wheel where nothing else is, and has each command tell what it takes.
 BARE = """
@@ -20,7 +23,9 @@ shift
 cd /
 for command; do "$0/venv/bin/vmscanctl" "$command" --help >/dev/null; done
 """
-PAGES = ("vmscanctl", *(f"vmscanctl-{name}" for name in ("ab", "record", "report", "shark")))
+PAGES = ("vmscan-bench", "vmscanctl",
+         *(f"vmscanctl-{name}" for name in ("ab", "record", "report", "shark")))  # fmt: skip
+BENCH = ("experiments", "vmp/bench", "vmp/guest", "workloads")  # what only the package has
 
 
 def make_deb(target: str, package: str, version: str = VERSION, source: Path = REPO) -> Path:
@@ -79,15 +84,15 @@ def module_package(top: Path) -> None:
 
 
 def tools_package(top: Path) -> None:
-    """Check that the package brings vmscanctl, its pages and its completion, and that it runs."""
+    """Check that the package brings vmscanctl and bench, their pages, and that they run."""
     share = f"usr/share/{TOOLS}"
     names = (path.relative_to(top / share) for path in (top / share).rglob("*") if path.is_file())
     rooms = tomllib.loads((REPO / "tools/pyproject.toml").read_text())["tool"]["setuptools"]
     wanted = {f"tools/{room.replace('.', '/')}" for room in rooms["packages"]}
     found = {str(name.parent) for name in names}
-    same("directories", found, wanted | {"tools", "tools/workloads"})
+    same("directories", found, wanted | {"tools", *(f"tools/{name}" for name in BENCH)})
     programs = {name for name in files(top, f"{share}/tools") if "/" not in name}
-    same("programs", programs, {"run-vmscanctl"})
+    same("programs", programs, {"ab", "bench", "commit.json", "run-vmscanctl"})
     same("pages", files(top, "usr/share/man/man1"), {f"{page}.1.gz" for page in PAGES})
     same("etc", files(top, "etc"), {"vmscan-policy.conf"})
     if not list(top.rglob("system/vmscan-policy.service")):
@@ -96,6 +101,15 @@ def tools_package(top: Path) -> None:
     said = run([top / "usr/bin/vmscanctl", "--version"], "vmscanctl")
     if said != f"vmscanctl {VERSION}\n":
         raise Failure(f"vmscanctl --version says: {said}")
+    if json.loads((top / share / "tools/commit.json").read_text()) != checkout():
+        raise Failure("the package does not say which commit it is of")
+    bench = top / "usr/bin/vmscan-bench"
+    if run([bench, "list"], "vmscan-bench") != run([REPO / "tools/bench", "list"], "bench"):
+        raise Failure("vmscan-bench lists other experiments")
+    for words in (["plan"], ["run", "by-chance"], ["page", "docs/results/mix/6.12.118.json"]):
+        done = subprocess.run([bench, *words], capture_output=True, text=True, check=False)
+        if done.returncode != USAGE or "takes a checkout" not in done.stderr:
+            raise Failure(f"vmscan-bench {words[0]} is not refused: {done.stderr}")
 
 
 def dkms_builds(top: Path, kernel: Path, directory: Path) -> None:
@@ -126,5 +140,5 @@ def run_all(report: Report, kernel: Path, directory: Path) -> None:
         dkms_builds(top, kernel, directory)
     with report.check("pip installs vmscanctl into a bare environment, where each command starts"):
         run(bare(str(directory), str(make_wheel(directory))), "installing")
-    with report.check("tools-deb has vmscanctl, which runs"):
+    with report.check("tools-deb has vmscanctl and bench, which run"):
         tools_package(unpack("tools-deb", TOOLS, directory))
