@@ -809,6 +809,31 @@ def test_what_a_page_has_is_not_measured_again(
     assert line.left(saved()) == 0
 
 
+def test_results_of_arm64_are_apart(
+    steps: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have their own file, line of the plan, and name on the page."""
+    monkeypatch.setattr(plan, "PAGES", tmp_path)
+    monkeypatch.setattr(plan, "find", lambda name: parse(name, GOOD))
+    monkeypatch.setattr(plan, "check", lambda *_results: None)
+    monkeypatch.setattr(plan, "is_registered", lambda _results: True)
+    there = {"kernel": "6.12.117", "machine": "aarch64", "lru": "mglru", "cpus": 4}
+    boots = tuple(replace(boot, environment=there) for boot in several(1.2, 1.2))
+    found = replace(results(one=boots, two=boots), command="bench run --kernel 6.12.117:arm64 x")
+    line, own = plan.Planned("x", "6.12:arm64", 3), tmp_path / "x"
+    own.mkdir()
+    (own / "f.json").write_text(json.dumps(file.results_document(found)))
+    assert line.left(saved()) == 1
+    assert plan.Planned("x", "6.12", 3).left(saved()) == 3
+    assert "| operations | 6.12.117:arm64, one |" in render(parse("x", GOOD), [found])
+    monkeypatch.setattr(plan, "read", lambda: [line])
+    monkeypatch.setattr(command, "load_run", lambda _path: boots[0])
+    assert command.run_all(namespace(name=[], plan=True, resume=True)) == 0
+    assert steps[0][-2:] == ["--kernel", "6.12.117:arm64"]
+    assert [path.name for path in saved().glob("x/*")] == ["6.12.117-arm64.json"]
+    assert line.left(saved()) == 0
+
+
 def test_a_release_with_a_line_of_its_own_is_none_of_the_series() -> None:
     found = replace(results(one=several(1)), command="bench run --kernel 6.12.107 x")
     x = replace(parse("x", GOOD), kernels=("6.12.107", "6.12"))

@@ -128,7 +128,8 @@ def save(
     )
     if before and before.kernel() != results.every()[-1].environment["kernel"]:
         raise Failure(f"{experiment.name}: a boot was on another kernel than the ones before")
-    name = "-".join(filter(None, [results.kernel(), "here" if here else "", part]))
+    kernel = results.named().replace(":", "-")
+    name = "-".join(filter(None, [kernel, "here" if here else "", part]))
     saved = directory / experiment.name / f"{name}.json"
     saved.parent.mkdir(parents=True, exist_ok=True)
     document = json.dumps(results_document(results), separators=(",", ":"))
@@ -153,8 +154,7 @@ def run_in_guests(
     Of a series it is the release that these had, else the newest. The file has each boot as soon as
     it is over. Returns its path; None with nothing to do.
     """
-    _, colon, architecture = kernel.partition(":")
-    named = ["--kernel", decide(before.kernel() + colon + architecture if before else kernel)]
+    named = ["--kernel", decide(before.named() if before else kernel)]
     step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module", *named], tool=TOOL)
     option = f"--kernel {kernel}" + (f" --boots {boots}" if boots > 1 else "")
     saved = None

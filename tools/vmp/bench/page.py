@@ -60,7 +60,7 @@ def published(figure: Figure) -> str:
 def place(experiment: Experiment, results: Results, run: str) -> str:
     """Return the kernel of some results, and the run where the experiment has several."""
     here = ", a real machine" if results.here else ""
-    return f"{results.kernel()}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
+    return f"{results.named()}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
 
 
 def by_boot(row: Row) -> str:

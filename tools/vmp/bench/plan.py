@@ -68,7 +68,8 @@ def fits(experiment: Experiment, kernel: str, saved: Results) -> bool:
     """Tell if some results were made with a kernel: of a series, with any that has no own line."""
     words = saved.command.split()
     asked = words[words.index("--kernel") + 1] if "--kernel" in words else ""
-    in_series = re.fullmatch(rf"{re.escape(kernel)}\.\d+", asked)
+    series, colon, architecture = kernel.partition(":")
+    in_series = re.fullmatch(rf"{re.escape(series)}\.\d+{colon}{architecture}", asked)
     return asked == kernel or (bool(in_series) and asked not in experiment.kernels)
 
 

@@ -309,6 +309,11 @@ class Results:
         release: str = self.every()[0].environment["kernel"]
         return release
 
+    def named(self) -> str:
+        """Return the kernel as --kernel has it: with its architecture, unless that is x86-64."""
+        machine = self.every()[0].environment.get("machine", "")
+        return f"{self.kernel()}:arm64" if machine == "aarch64" else self.kernel()
+
     def boots(self) -> int:
         """Return the number of boots that have all runs."""
         return min(map(len, self.runs.values()))
