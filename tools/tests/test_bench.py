@@ -830,7 +830,7 @@ def test_results_of_arm64_are_apart(
     monkeypatch.setattr(command, "load_run", lambda _path: boots[0])
     assert command.run_all(namespace(name=[], plan=True, resume=True)) == 0
     assert steps[0][-2:] == ["--kernel", "6.12.117:arm64"]
-    assert [path.name for path in saved().glob("x/*")] == ["6.12.117-arm64.json"]
+    assert [path.name for path in saved().glob("x/*")] == ["6.12.117_arm64.json"]
     assert line.left(saved()) == 0
 
 

@@ -126,9 +126,9 @@ def save(
         },
         runs=runs,
     )
-    if before and before.kernel() != results.every()[-1].environment["kernel"]:
+    if before and before.kernel() != results.every()[-1].kernel():
         raise Failure(f"{experiment.name}: a boot was on another kernel than the ones before")
-    kernel = results.named().replace(":", "-")
+    kernel = results.kernel().replace(":", "_")
     name = "-".join(filter(None, [kernel, "here" if here else "", part]))
     saved = directory / experiment.name / f"{name}.json"
     saved.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def run_in_guests(
     Of a series it is the release that these had, else the newest. The file has each boot as soon as
     it is over. Returns its path; None with nothing to do.
     """
-    named = ["--kernel", decide(before.named() if before else kernel)]
+    named = ["--kernel", decide(before.kernel() if before else kernel)]
     step(f"{experiment.name}: kernel {kernel}", ["tools/kernel", "module", *named], tool=TOOL)
     option = f"--kernel {kernel}" + (f" --boots {boots}" if boots > 1 else "")
     saved = None

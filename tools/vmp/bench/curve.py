@@ -61,7 +61,7 @@ def lines(experiment: Experiment, every: list[Results]) -> list[str]:
                 means = [[y for x, y in found if x == at] for at in columns]
                 growth, ends = doubling(found)
                 cells = [
-                    f"{figure.what}, {results.named()}, {side}",
+                    f"{figure.what}, {results.kernel()}, {side}",
                     *(number(fmean(values) if values else None) for values in means),
                     percent(growth),
                     interval(ends),

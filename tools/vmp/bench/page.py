@@ -60,7 +60,7 @@ def published(figure: Figure) -> str:
 def place(experiment: Experiment, results: Results, run: str) -> str:
     """Return the kernel of some results, and the run where the experiment has several."""
     here = ", a real machine" if results.here else ""
-    return f"{results.named()}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
+    return f"{results.kernel()}{f', {run}' if len(experiment.runs) > 1 else ''}{here}"
 
 
 def by_boot(row: Row) -> str:
@@ -158,7 +158,7 @@ def compared(results: Results) -> str:
         what, where = result.settings, result.environment
         both = f", both {what.both}" if what.both != "(nothing)" else ""
         line = (
-            f"- {name}, Linux {where['kernel']}: A `{what.a}`, B `{what.b}`{both}; "
+            f"- {name}, Linux {result.kernel()}: A `{what.a}`, B `{what.b}`{both}; "
             f"{where['lru']} LRU, {where['cpus']} CPUs, {(what.memory_bytes or 0) >> 20} MiB, "
             f"{pieces(result)}; "
             f"{len(boots)} boot{'s' * (len(boots) > 1)}, "

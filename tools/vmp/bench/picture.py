@@ -44,6 +44,6 @@ def paint(axes: Axes, experiment: Experiment, curve: Curve, results: Results) ->
 
 def picture(experiment: Experiment, curve: Curve, results: Results) -> str:
     """Return the picture of one file of results, as an SVG file."""
-    title = f"{experiment.title}: Linux {results.named()}"
+    title = f"{experiment.title}: Linux {results.kernel()}"
     drawn = draw(experiment.name, title, lambda axes: paint(axes, experiment, curve, results))
     return alone(drawn, "tools/bench page")

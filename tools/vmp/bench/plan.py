@@ -75,7 +75,7 @@ def fits(experiment: Experiment, kernel: str, saved: Results) -> bool:
 
 def release(saved: Results) -> tuple[int, ...]:
     """Return the numbers of the release that results are of."""
-    return tuple(map(int, re.findall(r"\d+", saved.kernel())))
+    return tuple(map(int, re.findall(r"\d+", saved.kernel().partition(":")[0])))
 
 
 def read(path: Path | None = None) -> list[Planned]:

@@ -62,7 +62,7 @@ def check(experiment: Experiment, results: Results) -> None:
     for name, boots in results.runs.items():
         if len(set(map(sizes, boots))) > 1:
             raise Failure(
-                f"{experiment.name}, {name}: the boots of the result on {results.named()} differ "
+                f"{experiment.name}, {name}: the boots of the result on {results.kernel()} differ "
                 f"in their sides or sizes: {AGAIN}"
             )
     made = {commit for run in results.every() if (commit := made_at(run))}
@@ -70,7 +70,7 @@ def check(experiment: Experiment, results: Results) -> None:
         return
     if any(made_at(run) and run.environment.get(DIRTY) for run in results.every()):
         raise Failure(
-            f"{experiment.name}: the result on {results.named()} was made with changes that were "
+            f"{experiment.name}: the result on {results.kernel()} was made with changes that were "
             f"in no commit: {AGAIN}"
         )
     since = registered(experiment, results.here)
@@ -78,13 +78,13 @@ def check(experiment: Experiment, results: Results) -> None:
         asked = experiment.primary(name, results.here)
         if asked and any(list(boot.settings.primary) != asked for boot in boots):
             raise Failure(
-                f"{experiment.name}, {name}: the result on {results.named()} has other primary "
+                f"{experiment.name}, {name}: the result on {results.kernel()} has other primary "
                 f"figures than the experiment: {AGAIN}"
             )
     for commit in made:
         if since is None or git("merge-base", "--is-ancestor", since, commit) is None:
             raise Failure(
-                f"{experiment.name}: the result on {results.named()} was made at commit "
+                f"{experiment.name}: the result on {results.kernel()} was made at commit "
                 f"{commit[:12]}, and figures or sizes were chosen "
                 f"{f'at {since[:12]}, which is not before it' if since else 'in no commit yet'}: "
                 f"{AGAIN}"

@@ -207,6 +207,11 @@ class Result:
     lacks: tuple[str, ...] = ()
     ended: str = ""
 
+    def kernel(self) -> str:
+        """Return the kernel as --kernel has it: with its architecture, unless that is x86-64."""
+        release: str = self.environment["kernel"]
+        return f"{release}:arm64" if self.environment.get("machine") == "aarch64" else release
+
     def side(self, side: str) -> list[Values]:
         """Return the slices of a side; a last one that has no neighbour is left out."""
         return [piece.values() for piece in self.whole if piece.side == side]
@@ -305,14 +310,8 @@ class Results:
         return [result for boots in self.runs.values() for result in boots]
 
     def kernel(self) -> str:
-        """Return the release of the kernel that it was done on."""
-        release: str = self.every()[0].environment["kernel"]
-        return release
-
-    def named(self) -> str:
-        """Return the kernel as --kernel has it: with its architecture, unless that is x86-64."""
-        machine = self.every()[0].environment.get("machine", "")
-        return f"{self.kernel()}:arm64" if machine == "aarch64" else self.kernel()
+        """Return the kernel that it was done on, as --kernel has it."""
+        return self.every()[0].kernel()
 
     def boots(self) -> int:
         """Return the number of boots that have all runs."""
