@@ -457,11 +457,25 @@ swap_new() {
 	swapon /dev/zram0
 }
 
+# swapoff goes on until nothing uses an entry: with one that is never freed, for ever.
 swap_remove() {
+	local pid
+
 	if grep -q '^/dev/zram0 ' /proc/swaps; then
-		swapoff /dev/zram0
+		swapoff /dev/zram0 &
+		pid=$!
+		wait_until swap_gone $pid || {
+			kill $pid
+			fail "swap counts stay behind"
+		}
+		wait $pid
 	fi
 	wait_until zram_reset || fail "zram0 is in use"
+}
+
+swap_gone() {
+	read_file work /proc/swaps
+	gone "$1"
 }
 
 # udev looks into a device that has changed, and has it open meanwhile.
