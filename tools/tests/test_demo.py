@@ -3,10 +3,12 @@
 
 import subprocess
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from vmp.common import Failure
+from vmp.control.needs import BROADCAST
 from vmp.demo.goals import GOALS, LARGE, LARGE_POINTS, TITLES, commands, counted
 from vmp.demo.suite import closing, judged
 from vmp.guest.log import STALE_BREAKPOINT
@@ -68,6 +70,19 @@ def test_a_missing_figure_misses_its_goal() -> None:
     assert lines.count("not reached") == 2
     said = closing([*held, True], nothing, large=True)
     assert said.endswith("1 of 3 goals reached, 2 not.")
+
+
+def test_where_no_cpu_is_interrupted_no_goal_is_about_that() -> None:
+    there = {"kernel": "6.12", "cpus": 4, "machine": "aarch64"}
+    nothing = Result(Settings("a", "b", "", None, 1), there, lacks=(BROADCAST,))
+    held, lines = judged("threads", nothing)
+    assert held == [False, False]
+    assert "interrupts" not in lines
+    assert judged("mglru", replace(nothing, lacks=()))[0].count(False) == 3
+    assert judged("mglru", nothing)[0].count(False) == 2
+    said = " ".join(closing(held, nothing, large=True).split())
+    assert BROADCAST in said
+    assert "on Linux 6.12:arm64, guests" in said
 
 
 @pytest.mark.parametrize(("lost", "works"), [(0, True), (2, True), (3, False)])

@@ -37,6 +37,7 @@ def instructions(functions: str, unit: str = "per_1000") -> str:
 
 FLUSHES = ("reclaim's own remote TLB flushes / 1,000 pages", "reclaim_flushes_per_1000", "ratio")
 STOLEN = ("pages stolen / s", "stolen_per_second", "no lower")
+INTERRUPTS = ("reclaim_ipis_per_1000", "remote_flushes_per_1000_anon")  # not where CPUs take none
 GOALS = (
     *(
         goal

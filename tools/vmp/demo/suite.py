@@ -7,7 +7,17 @@ from pathlib import Path
 from textwrap import fill
 
 from vmp.common import OUT, REPO
-from vmp.demo.goals import GOALS, LARGE, LARGE_POINTS, TITLES, commands, counted, recorded
+from vmp.control.needs import BROADCAST
+from vmp.demo.goals import (
+    GOALS,
+    INTERRUPTS,
+    LARGE,
+    LARGE_POINTS,
+    TITLES,
+    commands,
+    counted,
+    recorded,
+)
 from vmp.guest.kernel import decide
 from vmp.guest.offered import policies
 from vmp.guest.steps import measure, step
@@ -37,8 +47,12 @@ def saved(directory: Path, runs: Mapping[str, str]) -> dict[Path, str]:
 
 
 def judged(name: str, result: Result) -> tuple[list[bool], str]:
-    """Return which goals of a run hold, and the lines that say so."""
-    goals = [goal for goal in GOALS if goal.run == name]
+    """Return which goals of a run hold, and the lines that say so.
+
+    Where no CPU is interrupted for a flush, there is nothing to say of interrupts.
+    """
+    none = INTERRUPTS if BROADCAST in result.lacks else ()
+    goals = [goal for goal in GOALS if goal.run == name and goal.key not in none]
     rows = [result.row(goal.key) for goal in goals]
     lines = [goal.told(row) for goal, row in zip(goals, rows, strict=True)]
     held = [goal.holds(row) for goal, row in zip(goals, rows, strict=True) if goal.kind]
@@ -48,6 +62,7 @@ def judged(name: str, result: Result) -> tuple[list[bool], str]:
 def closing(held: list[bool], first: Result, *, large: bool) -> str:
     """Return the sentences at the end; `large` folios were measured, too."""
     more = "Reclaim of large folios was measured page by page and in batches. " if large else ""
+    more += f"{BROADCAST} " if BROADCAST in first.lacks else ""
     text = (
         "Eight threads of one process write at random to twice the memory that their cgroup has, "
         "and so swap all the time. Stock reclaim flushes other CPUs' TLBs before the pageout of "
@@ -55,7 +70,7 @@ def closing(held: list[bool], first: Result, *, large: bool) -> str:
         "The processes of stress-ng share no memory, so that stock needs fewer flushes. The budget "
         "policy settles once a pass how much to scan, and ends when it has enough. "
         f"{more}Instructions are counted on one CPU: cache misses and interrupts to others are "
-        f"not in them. All on Linux {first.environment['kernel']}, guests with "
+        f"not in them. All on Linux {first.kernel()}, guests with "
         f"{first.environment['cpus']} CPUs. Each workload was started once, and ran on while its "
         "policy was switched."
     )
